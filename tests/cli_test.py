@@ -186,6 +186,25 @@ def check_every_command_writes_to_a_file() -> None:
         assert Path(folder, "old.txt").exists()
 
 
+def check_the_name_of_a_file_chooses_its_view() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        assert run(*TRAINING, "-o", "out.json", cwd=folder).returncode == 0
+        assert json.loads(Path(folder, "out.json").read_text()) == json.loads(run(*TRAINING, "--format", "json").stdout)
+        assert run(*TRAINING, "-o", "out.csv", cwd=folder).returncode == 0
+        assert Path(folder, "out.csv").read_text() == run(*TRAINING, "--format", "csv").stdout
+        assert run(*TRAINING, "--format", "table", "-o", "table.json", cwd=folder).returncode == 0
+        assert Path(folder, "table.json").read_text() == run(*TRAINING).stdout
+        # A forecast of yesterday against one of today: nothing differs.
+        same = run("compare", "out.json", "out.json", "--format", "json", cwd=folder)
+        assert same.returncode == 0, same
+        compared = json.loads(same.stdout)
+        assert compared["ratio"] == 1 and not compared["options"] and compared["kernels"], compared
+        assert all(row["difference_s"] == 0 for row in compared["kernels"]), compared["kernels"]
+        seconds = sum(row["a_s"] for row in compared["kernels"])
+        forecast = json.loads(Path(folder, "out.json").read_text())
+        assert abs(seconds / sum(k["latency_s"] * k["count"] for k in forecast["kernels"]) - 1) < 1e-9
+
+
 def check_a_file_limit_is_an_error_and_leaves_nothing() -> None:
     with tempfile.TemporaryDirectory() as folder:
         limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024))

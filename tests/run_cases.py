@@ -69,7 +69,9 @@ def run(tilecast: str, case: dict) -> dict:
         tilecast = str(Path(tilecast).with_name("tilecast"))
     with tempfile.TemporaryDirectory() as folder:
         for name, content in case["files"].items():
-            (Path(folder) / name).write_text(content)
+            file = Path(folder) / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(content)
         command = shlex.split(case["command"])
         assert command[0] == "tilecast", "a case runs tilecast"
         result = subprocess.run([tilecast, *command[1:]], cwd=folder, capture_output=True, text=True,

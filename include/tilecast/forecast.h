@@ -98,6 +98,10 @@ class Forecaster {
   std::vector<KernelForecast> kernel(const std::string& op, const GpuRef& gpu,
                                      const std::string& dtype, const std::vector<GivenSize>& sizes,
                                      const KernelOptions& options = {}) const;
+  /// The same with why each takes its time. `asked` and `warnings` of the answer are empty.
+  KernelAnswer explained_kernel(const std::string& op, const GpuRef& gpu, const std::string& dtype,
+                                const std::vector<GivenSize>& sizes,
+                                const KernelOptions& options = {}) const;
 
   /// Weights and predictors; used by Tilecast's own libraries only.
   struct Impl;

@@ -13,13 +13,46 @@
 
 namespace tilecast {
 
+/// Errors over all measurements of one GPU, operator, dtype and software.
+struct EvaluationRow {
+  std::string gpu;
+  std::string op;
+  std::string dtype;
+  std::string software;  ///< whose kernels were measured
+  int64_t count = 0;
+  double mape_percent = 0;
+  double median_percent = 0;
+  double p90_percent = 0;
+  double bias_ratio = 0;        ///< geometric mean of forecast / measured
+  double coverage_percent = 0;  ///< measurements inside [low, high]
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("EvaluationRow", "Errors of one GPU, operator and dtype.");
+    field("gpu", "", "id of the GPU", &EvaluationRow::gpu);
+    field("op", "", "operator", &EvaluationRow::op);
+    field("dtype", "", "of the operands", &EvaluationRow::dtype);
+    field("software", "", "software whose kernels were measured", &EvaluationRow::software);
+    field("count", "", "number of measurements", &EvaluationRow::count);
+    field("mape_percent", "%", "mean absolute error", &EvaluationRow::mape_percent);
+    field("median_percent", "%", "median of the absolute errors", &EvaluationRow::median_percent);
+    field("p90_percent", "%", "90th percentile of the absolute errors",
+          &EvaluationRow::p90_percent);
+    field("bias_ratio", "", "geometric mean of forecast / measured", &EvaluationRow::bias_ratio);
+    field("coverage_percent", "%", "share of measurements inside the 80 % interval",
+          &EvaluationRow::coverage_percent);
+  }
+};
+
 /// Measured cycles of layers under given mappings: the files of shared/data/accelerators. nullopt
 /// if the file has another layout.
 struct AcceleratorEvaluation {
   std::string file, accelerator;
   int64_t rows = 0, left_out = 0;
   double mape_percent = 0, median_percent = 0, p90_percent = 0, bias_ratio = 0;
-  std::optional<double> rank_correlation;  ///< mean over layers with five mappings or more
+  /// Mean over layers with five mappings or more; over all rows where there are none.
+  std::optional<double> rank_correlation;
+  std::vector<EvaluationRow> by_operator;
   /// Leave one layer out: `fitted` parameters are fitted again without each layer.
   double held_out_mape_percent = 0, held_out_median_percent = 0;
   std::vector<std::string> fitted;
@@ -39,7 +72,8 @@ struct AcceleratorEvaluation {
     field("bias_ratio", "", "geometric mean of forecast / measured",
           &AcceleratorEvaluation::bias_ratio);
     field("rank_correlation", "",
-          "mean over layers with five mappings or more; null: there are none",
+          "Spearman's: mean over layers with five mappings or more; where there are none, over all "
+          "rows; null: there are fewer than two",
           &AcceleratorEvaluation::rank_correlation);
     field("held_out_mape_percent", "%",
           "the same with the fitted parameters fitted again without each layer",
@@ -58,6 +92,13 @@ struct AcceleratorEvaluations {
   static void fields(Fields& field) {
     field.is("AcceleratorEvaluations", "Errors of accelerators.");
     field("schema_version", "", "of this schema", [](const AcceleratorEvaluations&) { return 1; });
+    field("rows", "", "errors by accelerator and operator; of cycles, which have no interval",
+          [](const AcceleratorEvaluations& x) {
+            std::vector<EvaluationRow> rows;
+            for (const AcceleratorEvaluation& file : x.accelerators)
+              rows.insert(rows.end(), file.by_operator.begin(), file.by_operator.end());
+            return rows;
+          });
     field("accelerators", "", "one entry for each file", &AcceleratorEvaluations::accelerators);
   }
 };
@@ -139,37 +180,6 @@ struct TuneEvaluations {
 /// (docs/explanation/tuning.md). nullopt if it is none. Throws Error{kInput} for a broken row or an
 /// unknown GPU.
 std::optional<std::vector<TuneEvaluation>> evaluate_tuning(const std::string& path);
-
-/// Errors over all measurements of one GPU, operator, dtype and software.
-struct EvaluationRow {
-  std::string gpu;
-  std::string op;
-  std::string dtype;
-  std::string software;  ///< whose kernels were measured
-  int64_t count = 0;
-  double mape_percent = 0;
-  double median_percent = 0;
-  double p90_percent = 0;
-  double bias_ratio = 0;        ///< geometric mean of forecast / measured
-  double coverage_percent = 0;  ///< measurements inside [low, high]
-
-  template <typename Fields>
-  static void fields(Fields& field) {
-    field.is("EvaluationRow", "Errors of one GPU, operator and dtype.");
-    field("gpu", "", "id of the GPU", &EvaluationRow::gpu);
-    field("op", "", "operator", &EvaluationRow::op);
-    field("dtype", "", "of the operands", &EvaluationRow::dtype);
-    field("software", "", "software whose kernels were measured", &EvaluationRow::software);
-    field("count", "", "number of measurements", &EvaluationRow::count);
-    field("mape_percent", "%", "mean absolute error", &EvaluationRow::mape_percent);
-    field("median_percent", "%", "median of the absolute errors", &EvaluationRow::median_percent);
-    field("p90_percent", "%", "90th percentile of the absolute errors",
-          &EvaluationRow::p90_percent);
-    field("bias_ratio", "", "geometric mean of forecast / measured", &EvaluationRow::bias_ratio);
-    field("coverage_percent", "%", "share of measurements inside the 80 % interval",
-          &EvaluationRow::coverage_percent);
-  }
-};
 
 struct EvaluationModel {
   std::string gpu;

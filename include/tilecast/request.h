@@ -183,6 +183,7 @@ struct Request {
   Checkpointing checkpointing = Checkpointing::kNone;
   int64_t lora_rank = 0;                    ///< of low-rank adapters; 0: all weights are trained
   std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas
+  std::optional<int64_t> tokens;            ///< of a whole training run: its days and GPU hours
   /// Sizes of symbolic dimensions of a model file: "seq=128,past=0"; "": none.
   std::string dims;
   bool skip_unsupported = false;  ///< leaves out operators of a model file that are not supported

@@ -80,6 +80,9 @@ enum class WarningCode {
   /// The server cannot keep up with the load. Subject: "rate" or "trace". Facts: rate, answered
   /// (requests per second).
   kOverloaded,
+  /// The cache of a server holds no sequence of the longest length. Facts: max_model_len,
+  /// tokens_that_fit.
+  kDoesNotStart,
 };
 
 /// A detail of a warning. The name ends in the unit.
@@ -499,6 +502,7 @@ struct KernelForecast {
   double low_s = 0;  ///< 80 % interval
   double high_s = 0;
   int64_t flops = 0;
+  int64_t recomputed_flops = 0;  ///< of these, work of the forward pass that is done again
   int64_t bytes = 0;
   std::string_view limit;  ///< "compute", "memory", "latency" or "network"
   std::optional<std::pair<int64_t, int64_t>> tile;
@@ -533,9 +537,11 @@ struct KernelForecast {
     field("bytes", "bytes", "memory traffic of one kernel", &KernelForecast::bytes);
     field("limit", "", "what limits it", &KernelForecast::limit,
           {"compute", "memory", "latency", "network"});
-    field("tile", "", "rows and columns of the output that a block computes",
+    field("tile", "",
+          "rows and columns of the output that a block computes by the law; not measured: a "
+          "library may take others",
           &KernelForecast::tile);
-    field("waves", "", "rounds of blocks over the device", &KernelForecast::waves);
+    field("waves", "", "rounds of such blocks over the device", &KernelForecast::waves);
     field("utilization_ratio", "",
           "the shortest time that the data sheet allows, divided by the forecast",
           &KernelForecast::utilization_ratio);
@@ -632,6 +638,23 @@ struct MemoryForecast {
   }
 };
 
+/// Training on a number of tokens, at the rate of one step.
+struct TrainingRun {
+  int64_t tokens = 0;
+  double steps = 0;
+  double days = 0;
+  double gpu_hours = 0;  ///< of all GPUs together
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("TrainingRun", "Training on a number of tokens, at the rate of one step.");
+    field("tokens", "tokens", "the option `tokens`", &TrainingRun::tokens);
+    field("steps", "", "of the batch", &TrainingRun::steps);
+    field("days", "days", "without restarts, checkpoints or evaluations", &TrainingRun::days);
+    field("gpu_hours", "hours", "of all GPUs together", &TrainingRun::gpu_hours);
+  }
+};
+
 struct Forecast {
   std::string model;
   std::string gpu;       ///< id
@@ -663,8 +686,15 @@ struct Forecast {
   int64_t flops = 0;
   int64_t bytes = 0;
   int64_t parameters = 0;
-  double utilization_ratio = 0;  ///< FLOPs / (latency × the device's peak FLOP/s for the dtype)
-  MemoryForecast memory;         ///< over several ranks: of the rank that needs most
+  int64_t model_flops = 0;  ///< `flops` without what is computed again
+  /// FLOPs / (latency × the device's peak FLOP/s for the dtype): hardware FLOPs utilization, HFU.
+  double utilization_ratio = 0;
+  double mfu_ratio = 0;  ///< the same of `model_flops`: model FLOPs utilization
+  /// Of training: model FLOPs of one GPU over the latency; and tokens of all GPUs, of models whose
+  /// input is tokens.
+  std::optional<double> gpu_flops_per_s, tokens_per_s;
+  std::optional<TrainingRun> training_run;  ///< if the request states tokens
+  MemoryForecast memory;                    ///< over several ranks: of the rank that needs most
   /// Over several ranks: the kernels of one rank of each stage, over all micro-batches.
   std::vector<KernelForecast> kernels;
   std::optional<ParallelForecast> parallel;  ///< over several ranks or micro-batches
@@ -709,8 +739,27 @@ struct Forecast {
           "memory traffic of all kernels; over several ranks, of the mean rank, as without skew",
           &Forecast::bytes);
     field("parameters", "", "parameters of the model", &Forecast::parameters);
-    field("utilization_ratio", "", "FLOPs / (latency x peak FLOP/s of the device for the dtype)",
+    field("model_flops", "FLOP",
+          "flops without what is computed again: activation checkpointing, and the scores in the "
+          "backward pass of fused attention",
+          &Forecast::model_flops);
+    field("utilization_ratio", "",
+          "HFU, hardware FLOPs utilization: flops / (latency x peak FLOP/s of the device for the "
+          "dtype)",
           &Forecast::utilization_ratio);
+    field("mfu_ratio", "", "MFU, model FLOPs utilization: the same of model_flops",
+          &Forecast::mfu_ratio);
+    field("gpu_flops_per_s", "FLOP/s", "of training: model_flops over the latency, of one GPU",
+          &Forecast::gpu_flops_per_s);
+    field("tokens_per_s", "1/s", "of training, on all GPUs; null: the input is not tokens",
+          &Forecast::tokens_per_s);
+    field("gpu_tokens_per_s", "1/s", "the same over the number of GPUs",
+          [](const Forecast& f) -> std::optional<double> {
+            if (!f.tokens_per_s) return std::nullopt;
+            return *f.tokens_per_s / static_cast<double>(f.parallel ? f.parallel->ranks : 1);
+          });
+    field("training_run", "", "training on the option `tokens`; null: not given",
+          &Forecast::training_run);
     field("memory", "", "over several ranks: of the rank that needs most", &Forecast::memory);
     field("kernels", "", "over several ranks: of one rank of each stage, over all micro-batches",
           &Forecast::kernels);
@@ -1369,6 +1418,7 @@ struct AcceleratorForecast {
   std::vector<std::pair<std::string, double>> parameters;
   std::string dataflow, operand_dtype, accumulator_dtype;
   int64_t batch = 1, seq = 0;
+  std::string input;  ///< as Forecast::input
   double clock_hz = 0;
   double cycles = 0, low_cycles = 0, high_cycles = 0;
   double host_cycles = 0;
@@ -1457,7 +1507,7 @@ struct CollectiveForecast {
   double high_s = 0;
   std::string_view algorithm;
   double start_s = 0;        ///< start-up and steps: what more bandwidth does not shorten
-  double transfer_s = 0;     ///< the bytes at what the links reach of their rate
+  double transfer_s = 0;     ///< the rest: the bytes
   double link_bytes = 0;     ///< that one rank sends inside its node
   double network_bytes = 0;  ///< that a node's ranks of the group send to other nodes
   /// As `nccl-tests` define it: comparable with the rate of the links.
@@ -1479,8 +1529,7 @@ struct CollectiveForecast {
     field("high_s", "s", "80 % interval", &CollectiveForecast::high_s);
     field("algorithm", "", "of the library", &CollectiveForecast::algorithm);
     field("start_s", "s", "start-up and steps", &CollectiveForecast::start_s);
-    field("transfer_s", "s", "the bytes, at what the links reach of their rate",
-          &CollectiveForecast::transfer_s);
+    field("transfer_s", "s", "the bytes: latency_s less start_s", &CollectiveForecast::transfer_s);
     field("bus_bytes_per_s", "bytes/s", "as nccl-tests define it",
           &CollectiveForecast::bus_bytes_per_s);
     field("link_bytes", "bytes", "that one rank sends inside its node",
@@ -1617,9 +1666,64 @@ struct KernelQuestion {
 };
 
 /// The kernels of one operator.
+/// Why a kernel takes its time. Terms of a law are null where no law forecasts the kernel.
+struct KernelExplanation {
+  std::string name;  ///< of the operator
+  double roofline_s = 0;
+  double flops_per_s = 0, bytes_per_s = 0;
+  std::optional<double> clock_hz;
+  std::optional<double> law_s, start_s, memory_s, compute_s, busy_ratio, power_s, learned_factor;
+  std::string nearest_gpu;  ///< id; "": none
+  std::optional<double> similarity;
+  std::string measured;  ///< "device", "class", "other devices", "nothing"; "": no law
+  std::string outside;   ///< name of a feature
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("KernelExplanation", "Why a kernel takes its time.");
+    field("name", "", "operator of 'tilecast ops'", &KernelExplanation::name);
+    field("roofline_s", "s", "the shortest time that the data sheet allows",
+          &KernelExplanation::roofline_s);
+    field("flops_per_s", "FLOP/s", "work over the forecast", &KernelExplanation::flops_per_s);
+    field("bytes_per_s", "bytes/s", "memory traffic over the forecast",
+          &KernelExplanation::bytes_per_s);
+    field("clock_hz", "Hz", "clock of the multiprocessors; null: a collective",
+          &KernelExplanation::clock_hz);
+    field("law_s", "s",
+          "time by the law: a formula of work, data sheet and software; null, as its terms: no law "
+          "forecasts this kernel",
+          &KernelExplanation::law_s);
+    field("start_s", "s", "part of the law: launches, start and end", &KernelExplanation::start_s);
+    field("memory_s", "s", "part of the law: bytes from DRAM and L2; overlaps with compute",
+          &KernelExplanation::memory_s);
+    field("compute_s", "s", "part of the law: cycles of the multiprocessors",
+          &KernelExplanation::compute_s);
+    field("busy_ratio", "",
+          "share of the multiprocessors that has a block, on average over the waves",
+          &KernelExplanation::busy_ratio);
+    field("power_s", "s", "part of the law that the power limit of the board adds",
+          &KernelExplanation::power_s);
+    field("learned_factor", "", "forecast over law: what measurements of other kernels taught",
+          &KernelExplanation::learned_factor);
+    field("nearest_gpu", "", "id of the most similar measured GPU whose rows count; null: none",
+          [](const KernelExplanation& x) {
+            return x.nearest_gpu.empty() ? nullptr : &x.nearest_gpu;
+          });
+    field("similarity", "", "of that GPU's data sheet; 1: the same",
+          &KernelExplanation::similarity);
+    field("measured", "",
+          "where rows of the same software and precision are from: device (the nearest GPU), class "
+          "(others of its architecture and kind of memory), other devices, nothing; null: no law",
+          [](const KernelExplanation& x) { return x.measured.empty() ? nullptr : &x.measured; });
+    field("outside", "", "size that is furthest outside the range of the measured rows; null: none",
+          [](const KernelExplanation& x) { return x.outside.empty() ? nullptr : &x.outside; });
+  }
+};
+
 struct KernelAnswer {
   KernelQuestion asked;
   std::vector<KernelForecast> kernels;
+  std::vector<KernelExplanation> explanations;  ///< of each kernel
   std::vector<std::string> warnings;
 
   template <typename Fields>
@@ -1635,6 +1739,8 @@ struct KernelAnswer {
                  "rows of a table that the batch uses once, twice, 4, 8, ... times, as given",
                  [](const KernelAnswer& x) { return x.asked.list_named("reuse"); });
     field("kernels", "", "what it launches", &KernelAnswer::kernels);
+    field("explanations", "", "why each of the kernels takes its time",
+          &KernelAnswer::explanations);
     field("warnings", "", "sentences that readers of the numbers should know",
           &KernelAnswer::warnings);
   }

@@ -22,8 +22,8 @@ namespace tilecast {
 /// appended to `output` (CSV) as they are computed; those that are there already are not computed
 /// again.
 struct SweepResult {
-  std::string pareto_front;           ///< lines of the output
-  std::vector<std::string> warnings;  ///< about combinations that failed
+  std::string pareto_front;  ///< lines of the output
+  std::string shortfall;     ///< which combinations failed; "": none
 };
 
 SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads,
@@ -241,6 +241,125 @@ struct GpuComparison {
 GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
                            const std::vector<GpuRef>& gpus, const Request& request,
                            const ManyOptions& options = {});
+
+/// One of two forecasts that are compared.
+struct ComparedForecast {
+  std::string name;  ///< as asked: "H100", "old.json"
+  std::string model, gpu, dtype;
+  double latency_s = 0, latency_low_s = 0, latency_high_s = 0;
+  std::optional<double> ttft_s, tpot_s, tokens_per_s;
+  int64_t peak_bytes = 0;
+  bool fits = true;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("ComparedForecast", "One of two forecasts that are compared.");
+    field("name", "", "as it was asked for", &ComparedForecast::name);
+    field("model", "", "name of the model", &ComparedForecast::model);
+    field("gpu", "", "id of the GPU", &ComparedForecast::gpu);
+    field("dtype", "", "the dtype that was used", &ComparedForecast::dtype);
+    field("latency_s", "s", "time of the pass or of the request", &ComparedForecast::latency_s);
+    field("latency_low_s", "s", "80 % interval", &ComparedForecast::latency_low_s);
+    field("latency_high_s", "s", "80 % interval", &ComparedForecast::latency_high_s);
+    field("ttft_s", "s", "time to first token", &ComparedForecast::ttft_s);
+    field("tpot_s", "s", "time per output token", &ComparedForecast::tpot_s);
+    field("tokens_per_s", "1/s", "of training, or written", &ComparedForecast::tokens_per_s);
+    field("peak_bytes", "bytes", "memory of one GPU", &ComparedForecast::peak_bytes);
+    field("fits", "", "whether it fits", &ComparedForecast::fits);
+  }
+};
+
+/// What both forecasts spend on kernels of one phase and name, without the number of the layer.
+struct KernelDifference {
+  std::string phase, name, op;
+  std::optional<double> a_s, b_s;  ///< of all together; nullopt: there are none
+  int64_t a_count = 0, b_count = 0;
+
+  double difference_s() const { return b_s.value_or(0) - a_s.value_or(0); }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("KernelDifference",
+             "What both forecasts spend on kernels of one phase and name, all layers together.");
+    field("phase", "", "the part of the step that runs them", &KernelDifference::phase);
+    field("name", "", "in the model, without the number of the layer", &KernelDifference::name);
+    field("op", "", "operator of 'tilecast ops'", &KernelDifference::op);
+    field("a_s", "s", "in the first; null: it has none", &KernelDifference::a_s);
+    field("b_s", "s", "in the second; null: it has none", &KernelDifference::b_s);
+    field("difference_s", "s", "second less first", &KernelDifference::difference_s);
+    field("a_count", "", "kernels of the first", &KernelDifference::a_count);
+    field("b_count", "", "kernels of the second", &KernelDifference::b_count);
+  }
+};
+
+/// A part of the memory in both.
+struct MemoryDifference {
+  std::string name;
+  int64_t a_bytes = 0, b_bytes = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("MemoryDifference", "A part of the memory in both forecasts.");
+    field("name", "", "of the part", &MemoryDifference::name);
+    field("a_bytes", "bytes", "in the first", &MemoryDifference::a_bytes);
+    field("b_bytes", "bytes", "in the second", &MemoryDifference::b_bytes);
+    field("difference_bytes", "bytes", "second less first",
+          [](const MemoryDifference& x) { return x.b_bytes - x.a_bytes; });
+  }
+};
+
+/// An option whose values differ.
+struct OptionDifference {
+  std::string option, a, b;  ///< "": not given
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("OptionDifference", "An option whose values differ.");
+    field("option", "", "its name", &OptionDifference::option);
+    field("a", "", "in the first; empty: none", &OptionDifference::a);
+    field("b", "", "in the second; empty: none", &OptionDifference::b);
+  }
+};
+
+/// Two forecasts side by side.
+struct Comparison {
+  ComparedForecast a, b;
+  std::vector<OptionDifference> options;
+  std::vector<KernelDifference> kernels;  ///< the largest difference first
+  std::vector<MemoryDifference> memory;
+
+  /// Which of the two is faster is not certain.
+  bool overlaps() const {
+    return a.latency_low_s <= b.latency_high_s && b.latency_low_s <= a.latency_high_s;
+  }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("Comparison", "Two forecasts side by side.");
+    field("schema_version", "", "of this schema", [](const Comparison&) { return 1; });
+    field("a", "", "the first", &Comparison::a);
+    field("b", "", "the second", &Comparison::b);
+    field("ratio", "", "latency of the second over that of the first",
+          [](const Comparison& x) { return x.b.latency_s / x.a.latency_s; });
+    field("overlaps", "",
+          "the 80 % intervals of the latencies overlap: which of the two is faster is not certain",
+          &Comparison::overlaps);
+    field("options", "", "options whose values differ", &Comparison::options);
+    field("kernels", "", "by phase and name, the largest difference first", &Comparison::kernels);
+    field("memory", "", "by part", &Comparison::memory);
+  }
+};
+
+/// A forecast as JSON (`--format json`), and what to call it.
+struct NamedForecast {
+  std::string name, json;
+};
+
+/// Whether a JSON text is a forecast of a model on a GPU.
+bool is_forecast_json(const std::string& json);
+
+/// Throws Error{kInput} for a text that is no forecast.
+Comparison compare_forecasts(const NamedForecast& a, const NamedForecast& b);
 
 /// The values that a search may use; an empty list: all that docs/explanation/plans.md names.
 struct TrainingSpace {
@@ -913,6 +1032,8 @@ struct SolverForecast {
   double high_s = 0;
   /// That a search lists it among the fastest.
   double listed_probability = 0;
+  /// By what solvers are sorted: the time, longer where a search is less likely to list the solver.
+  double ranked_s = 0;
   /// The best first; empty for a solver without tuning parameters or without a model of them.
   std::vector<ParameterSet> parameters;
 
@@ -927,6 +1048,10 @@ struct SolverForecast {
     field("high_s", "s", "80 % interval", &SolverForecast::high_s);
     field("listed_probability", "", "that a search lists it among the fastest",
           &SolverForecast::listed_probability);
+    field("ranked_s", "s",
+          "by what solvers are sorted: the time, longer where a search is less likely to list the "
+          "solver",
+          &SolverForecast::ranked_s);
     field("parameters", "",
           "legal sets of tuning parameters, the most likely first; empty without a model of them",
           &SolverForecast::parameters);

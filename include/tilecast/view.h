@@ -25,6 +25,9 @@ std::string occupancy_picture(const AcceleratorOccupancy& occupancy, const std::
 std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation>& files,
                                          const TableStyle& style);
 
+/// Two forecasts side by side: totals, options, kernels and memory that differ.
+std::string difference_table(const Comparison& comparison, const TableStyle& style = {});
+
 /// A line for each GPU, with the interval of its time and whether it is certainly slower than the
 /// line above.
 std::string comparison_table(const GpuComparison& comparison, const TableStyle& style = {});
@@ -60,8 +63,7 @@ std::string llm_table(const LlmForecast& forecast, const TableStyle& style = {})
 std::string llm_json(const LlmForecast& forecast);
 
 /// The kernels of one operator, with what determines their time.
-std::string kernel_table(const std::vector<KernelForecast>& kernels, const KernelQuestion& question,
-                         const TableStyle& style = {});
+std::string kernel_table(const KernelAnswer& answer, const TableStyle& style = {});
 
 /// Sentences that name the kernels that are extrapolated.
 std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kernels);

@@ -16,17 +16,25 @@ weights, calibration: the folder of 'tilecast train', the file of 'tilecast cali
 """
 from __future__ import annotations
 
-from . import _core
-from ._core import (
-    Forecaster, ForecastTable, __version__, calibrate, clusters, collective, compare, evaluate, forecast, gpus, kernel, load_gpu,
-    memory_timeline, models, occupancy, ops, options, plan, shard, step_operations, suggest_kernels, sweep, train, tune,
+from importlib.util import find_spec as _find_spec
+
+if _find_spec(__name__ + "._core") is None:
+    raise ImportError(
+        "tilecast: the compiled part, tilecast._core, is missing: this folder holds the sources of the package only; install "
+        "it with 'pip install .' in the root of the repository, and start Python elsewhere"
+    )
+
+from . import _core  # noqa: E402
+from ._core import (  # noqa: E402
+    Forecaster, ForecastTable, __version__, calibrate, clusters, collective, compare, compare_gpus, evaluate, forecast, gpus,
+    kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, shard, step_operations, suggest_kernels, sweep, train, tune,
 )
-from ._errors import Error, InputError, InternalError, IoError, NotFoundError, UnsupportedError
+from ._errors import Error, InputError, InternalError, IoError, NotFoundError, UnsupportedError  # noqa: E402
 
 __all__ = [
     "Error", "ForecastTable", "Forecaster", "InputError", "InternalError", "IoError", "NotFoundError", "UnsupportedError",
-    "__version__", "calibrate", "clusters", "collective", "compare", "evaluate", "forecast", "forecast_many", "gpus", "kernel",
-    "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "shard", "step_operations",
+    "__version__", "calibrate", "clusters", "collective", "compare", "compare_gpus", "evaluate", "forecast", "forecast_many", "gpus",
+    "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "shard", "step_operations",
     "suggest_kernels", "sweep", "train", "tune",
 ]
 

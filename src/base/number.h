@@ -1,6 +1,7 @@
 #pragma once
 
 #include <charconv>
+#include <cstdint>
 #include <optional>
 #include <string_view>
 
@@ -15,5 +16,9 @@ std::optional<T> parse_number(std::string_view text) {
   if (code != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
 }
+
+/// A whole number, which may end in a factor: k, M, G, T (powers of 1,000) or Ki, Mi, Gi, Ti
+/// (powers of 1,024); "1.5k" is 1,500. nullopt if the text is none or its value does not fit.
+std::optional<int64_t> parse_whole(std::string_view text);
 
 }  // namespace tilecast

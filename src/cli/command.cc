@@ -8,11 +8,13 @@ namespace {
 
 /// Asks the question that has the name of the command.
 void run_question(const Command& command, const Given& given) {
+  check_file_view(command, given);
   show(ask(command, command.name, given), given, output_style(text_of(given, "output-file")));
 }
 
 void run_shard(const Command& command, const Given& given) {
   constexpr int64_t kRows = 30;
+  check_file_view(command, given);
   const TableStyle style = style_of(given, kRows, "tables");
   show(ask(command, command.name, given), given, style);
 }
@@ -50,6 +52,27 @@ Command collective_command() {
        "--ranks-per-node 1 --concurrent 8"});
 }
 
+Command compare_command() {
+  Command compare =
+      simple_command("compare", {}, {"A B [--model MODEL] [--gpu GPU] [options]"},
+                     {"tilecast compare H100 H200 --model llama-3-8b --prompt 1024 --output 256",
+                      "tilecast compare gpt2_large bert_large --gpu A100 --mode training --batch 4",
+                      "tilecast compare old.json H100 --model gpt2_large"});
+  compare.groups = [] {
+    CommandOption file = file_option();
+    file.old_names.clear();  // here, --output is a number of tokens
+    return with_options(question("compare").groups(), {format_option({"table", "json", "csv"}),
+                                                       rows_option("12", "kernels to show"), file});
+  };
+  compare.run = [](const Command& command, const Given& given) {
+    constexpr int64_t kRows = 12;
+    check_file_view(command, given);
+    const TableStyle style = style_of(given, kRows, "kernels");
+    show(ask(command, command.name, given), given, style);
+  };
+  return compare;
+}
+
 Command shard_command() {
   Command shard = simple_command(
       "shard", {rows_option("30", "tables to show"), format_option({"table", "json", "csv"})},
@@ -69,10 +92,10 @@ Command evaluate_command() {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      forecast_command(),     kernel_command(),    collective_command(), plan_command(),
-      shard_command(),        evaluate_command(),  train_command(),      calibrate_command(),
-      tune_command(),         sweep_command(),     list_command("gpus"), list_command("clusters"),
-      list_command("models"), list_command("ops"), completion_command()};
+      forecast_command(),       compare_command(),      kernel_command(),    collective_command(),
+      plan_command(),           shard_command(),        evaluate_command(),  train_command(),
+      calibrate_command(),      tune_command(),         sweep_command(),     list_command("gpus"),
+      list_command("clusters"), list_command("models"), list_command("ops"), completion_command()};
   return all;
 }
 

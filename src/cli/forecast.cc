@@ -102,6 +102,7 @@ void run_on_accelerator(const Command& command, const Given& given, const std::s
   const std::string picture = text_of(given, "occupancy");
   if (!picture.empty() && !has(given, "write-mappings"))
     return show_picture(ask(command, "occupancy", given), given, picture, style);
+  if (picture.empty()) check_file_view(command, given);
   const Reply reply = ask(command, "forecast", given);
   if (has(given, "write-mappings"))
     emit(accelerator_mappings(std::get<AcceleratorForecast>(reply.answer)),
@@ -114,7 +115,9 @@ void run_on_accelerator(const Command& command, const Given& given, const std::s
 void run_forecast(const Command& command, const Given& given) {
   if (has(given, "gpus")) {
     check_comparison(given);
-    return show(ask(command, "compare", given), given, output_style(text_of(given, "output-file")));
+    check_file_view(command, given);
+    return show(ask(command, "compare_gpus", given), given,
+                output_style(text_of(given, "output-file")));
   }
   const std::string spec = text_of(given, "gpu");
   if (is_accelerator(spec)) return run_on_accelerator(command, given, spec);
@@ -122,10 +125,15 @@ void run_forecast(const Command& command, const Given& given) {
   const std::string timeline = text_of(given, "memory-timeline");
   if (!timeline.empty()) check_timeline(given);
   const bool tokens = has(given, "prompt") || has(given, "trace");
+  if (tokens && has(given, "timeline-trace"))
+    throw UsageError(
+        "--timeline-trace writes the operations of a training step over several ranks: omit it, or "
+        "omit --prompt and --trace");
   constexpr int64_t kRows = 20, kStepRows = 8;  // of a pass; of each of two steps
   const TableStyle style = style_of(given, tokens ? kStepRows : kRows, "kernels");
   if (!timeline.empty())
     return show_picture(ask(command, "memory_timeline", given), given, timeline, style);
+  check_file_view(command, given);
   // A row for each kernel has no place for remedies, which take longer than the forecast.
   const Detail detail = format_of(given) == "csv" ? Detail::kWarnings : Detail::kRemedies;
   const Reply reply = ask(command, "forecast", given, {.detail = detail});
@@ -162,7 +170,7 @@ std::vector<OptionGroup> forecast_groups() {
         .type = ValueType::kSwitch},
        output});
   std::vector<CommandOption>& options = groups[1].options;
-  options.insert(options.begin() + 1, *question("compare").index().find("gpus"));
+  options.insert(options.begin() + 1, *question("compare_gpus").index().find("gpus"));
   options[1].required = false;
   std::vector<CommandOption>& pass = groups[2].options;
   pass.push_back(one_of("--memory-timeline",

@@ -50,6 +50,7 @@ std::vector<OptionGroup> calibrate_groups() {
 void run_sweep(const Command& command, const Given& given) {
   const Reply reply = ask_with_progress(command, given);
   emit(*view(reply.answer, "table"), "", reply.warnings);
+  check_answer(reply);
 }
 
 }  // namespace

@@ -15,19 +15,21 @@ std::vector<OptionGroup> plan_groups() {
                         .help = "writes the speed of the search to standard error",
                         .type = ValueType::kSwitch},
                        quiet_option(),
-                       format_option({"table", "json", "csv"}),
+                       format_option({"table", "json", "csv", "svg"}),
                        file});
 }
 
 void run_plan(const Command& command, const Given& given) {
   const std::string output = text_of(given, "output-file");
-  const bool picture = output.ends_with(".svg") && has(given, "prompt");
-  if (picture && has(given, "format"))
-    throw UsageError("-o FILE.svg is the picture of the Pareto front; omit --format");
+  check_file_view(command, given);
+  const bool picture = format_of(given) == "svg";
+  if (picture && !has(given, "prompt"))
+    throw UsageError("svg is the picture of a plan for serving (--prompt): use table, json or csv");
   if (has(given, "gpus") && !has(given, "prompt") && format_of(given) == "csv")
     throw UsageError("--gpus with --format csv: give one GPU, or use json");
   const Reply reply = ask_with_progress(command, given);
   if (!picture) return show(reply, given, output_style(output));
+  if (output.empty() || has(given, "format")) return show(reply, given, output_style(output));
   emit(*view(reply.answer, "svg"), output, {});
   Given beside = given;  // the table beside the picture
   beside.erase("output-file");

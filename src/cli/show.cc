@@ -13,9 +13,18 @@
 #include "tilecast/error.h"
 
 namespace tilecast {
+namespace {
+
+/// Views that the name of a file asks for: "-o plan.json".
+constexpr const char* kFileViews[] = {"json", "csv", "svg"};
+
+}  // namespace
 
 CommandOption format_option(const std::vector<std::string>& views) {
-  return {.names = "--format", .default_value = "table", .help = "of the output", .choices = views};
+  return {.names = "--format",
+          .default_value = "by the file's name, else table",
+          .help = "of the output",
+          .choices = views};
 }
 
 CommandOption file_option() { return output_option(nullptr); }
@@ -71,7 +80,24 @@ Reply ask_with_progress(const Command& command, const Given& given) {
 
 std::string format_of(const Given& given) {
   const std::string format = text_of(given, "format");
-  return format.empty() ? "table" : format;
+  if (!format.empty()) return format;
+  const std::string file = text_of(given, "output-file");
+  for (const char* view : kFileViews)
+    if (file.ends_with(std::string(".") + view)) return view;
+  return "table";
+}
+
+void check_file_view(const Command& command, const Given& given) {
+  const std::string format = format_of(given);
+  if (has(given, "format") || format == "table") return;
+  for (const CommandOption& option : distinct_options(command.groups())) {
+    if (option.names != "--format") continue;
+    const std::vector<std::string>& known = option.choices;
+    if (std::find(known.begin(), known.end(), format) != known.end()) return;
+    throw UsageError(fmt::format(
+        "-o {}: 'tilecast {}' writes {}, no {}; choose another name, or --format",
+        shown_name(text_of(given, "output-file")), command.name, join(known, ", "), format));
+  }
 }
 
 TableStyle style_of(const Given& given, int64_t rows, std::string_view of_what) {
@@ -92,7 +118,12 @@ TableStyle style_of(const Given& given, int64_t rows, std::string_view of_what) 
 void show(const Reply& reply, const Given& given, const TableStyle& style) {
   const std::string format = format_of(given);
   const std::optional<std::string> text = view(reply.answer, format, style);
-  if (!text) throw UsageError("--format " + format + " shows no answers of this kind: omit it");
+  if (!text)
+    throw UsageError(has(given, "format")
+                         ? "--format " + format + " shows no answers of this kind: omit it"
+                         : fmt::format("-o {}: there is no {} of this answer; choose another name, "
+                                       "or --format table",
+                                       shown_name(text_of(given, "output-file")), format));
   emit(*text, text_of(given, "output-file"),
        format == "json" ? std::vector<std::string>() : reply.warnings);
   if (has(given, "stats")) print_error(reply.speed);

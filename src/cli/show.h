@@ -34,8 +34,10 @@ Reply ask(const Command& command, std::string_view name, const Given& given,
 /// --quiet, without.
 Reply ask_with_progress(const Command& command, const Given& given);
 
-/// The view that --format names.
+/// The view that --format names, else the one by the end of the output file's name, else "table".
 std::string format_of(const Given& given);
+/// Throws UsageError if the name of the output file asks for a view that the command lacks.
+void check_file_view(const Command& command, const Given& given);
 
 /// The style of tables with `rows` rows, or as many as --rows says. Throws UsageError for --rows
 /// with another view.

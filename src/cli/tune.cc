@@ -34,6 +34,7 @@ void run_tune(const Command& command, const Given& given) {
   const bool databases = output.ends_with(kPerfSuffix);
   if (databases && is_product_problem(text_of(given, "PROBLEM|MODEL")))
     throw UsageError("MIOpen's user databases hold convolutions, no products");
+  check_file_view(command, given);
   Reply reply = ask(command, "tune", given);
   if (!databases) return show(reply, given, output_style(output));
   write_databases(std::get<TuneAnswer>(reply.answer).forecasts, output);

@@ -23,12 +23,12 @@ struct SuggestedKernels {
 
 using Answer =
     std::variant<Forecast, LlmForecast, AcceleratorForecast, AcceleratorOccupancy, GpuComparison,
-                 MemoryTimeline, std::vector<StepOperation>, KernelAnswer, CollectiveForecast,
-                 TrainingPlan, TrainingPlans, ServingPlan, ShardForecast, Evaluation,
-                 AcceleratorEvaluations, TuneEvaluations, TrainResult, CollectiveTrainResult,
-                 CalibrateResult, SuggestedKernels, TuneAnswer, ProductAnswer, SweepResult,
-                 std::vector<GpuEntry>, std::vector<ClusterEntry>, std::vector<ModelEntry>,
-                 std::vector<OpEntry>>;
+                 Comparison, MemoryTimeline, std::vector<StepOperation>, KernelAnswer,
+                 CollectiveForecast, TrainingPlan, TrainingPlans, ServingPlan, ShardForecast,
+                 Evaluation, AcceleratorEvaluations, TuneEvaluations, TrainResult,
+                 CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
+                 ProductAnswer, SweepResult, std::vector<GpuEntry>, std::vector<ClusterEntry>,
+                 std::vector<ModelEntry>, std::vector<OpEntry>>;
 
 /// Inputs of a forecast of a pass.
 struct AskedPass {

@@ -41,28 +41,18 @@ CommandOption model_argument() {
           .set = into<&ForecastQuestion::model>()};
 }
 
-/// Options of all requests form one group. Options that only share their name are in the group of
-/// each kind.
-std::vector<OptionGroup> request_groups(std::vector<CommandOption> first) {
-  OptionGroup common{"Options", std::move(first)};
-  OptionGroup pass{"One pass or training step (without --prompt)", {}};
-  OptionGroup tokens{"Text generation (with --prompt)", {}};
-  for (const OptionDef& option : request_options()) {
-    OptionGroup& group = option.kinds == kAllKinds ? common
-                         : option.kinds == kPasses ? pass
-                                                   : tokens;
-    group.options.push_back(command_option(option, into_request<&ForecastQuestion::words>()));
-  }
-  for (const CommandOption& option : forecaster_options<ForecastQuestion>())
-    common.options.push_back(option);
-  return {{"Arguments", {model_argument()}}, common, pass, tokens};
+std::vector<OptionGroup> asked_groups(std::vector<CommandOption> first) {
+  std::vector<OptionGroup> groups =
+      request_groups<ForecastQuestion>(std::move(first), into_request<&ForecastQuestion::words>());
+  groups.insert(groups.begin(), {"Arguments", {model_argument()}});
+  return groups;
 }
 
 std::vector<OptionGroup> device_groups() {
   CommandOption gpu = gpu_option(into<&ForecastQuestion::gpu>());
   gpu.required = false;  // a cluster has its own
   gpu.help += "; or --cluster";
-  return request_groups({gpu});
+  return asked_groups({gpu});
 }
 
 OptionGroup accelerator_options() {
@@ -94,7 +84,7 @@ std::vector<OptionGroup> comparison_groups() {
       "gpus", "", "compares GPUs: one line for each, those that fit first, then the fastest",
       into<&ForecastQuestion::gpus>(), ValueType::kText);
   gpus.kind = ValueKind::kGpu;
-  return request_groups({gpus});
+  return asked_groups({gpus});
 }
 
 void check_given(const ForecastQuestion& asked, const Request& request) {
@@ -246,7 +236,7 @@ std::vector<Question> forecast_questions() {
                {"parameters", "AcceleratorForecast"},
                {"", "Forecast"}}),
           question_of<ForecastQuestion, comparison_groups, answer_comparison>(
-              "compare", "The same request on several GPUs", {{"", "GpuComparison"}}),
+              "compare_gpus", "The same request on several GPUs", {{"", "GpuComparison"}}),
           question_of<ForecastQuestion, device_groups, answer_timeline>(
               "memory_timeline", "Memory over the steps of one pass", {{"", "MemoryTimeline"}}),
           question_of<ForecastQuestion, device_groups, answer_operations>(

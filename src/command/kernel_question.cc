@@ -208,11 +208,12 @@ std::vector<OptionGroup> kernel_groups() {
 }
 
 Reply answer_kernel(OneKernel&& asked, const Given& given, const Asking&) {
-  KernelAnswer answer;
-  const std::vector<GivenSize> sizes = sizes_of(given, asked.op, answer.asked.lists);
+  std::vector<GivenSize> lists;
+  const std::vector<GivenSize> sizes = sizes_of(given, asked.op, lists);
   const GpuRef gpu = asked.gpu.load();
-  answer.kernels =
-      asked.forecaster.load()->kernel(asked.op, gpu, asked.dtype, sizes, asked.options);
+  KernelAnswer answer =
+      asked.forecaster.load()->explained_kernel(asked.op, gpu, asked.dtype, sizes, asked.options);
+  answer.asked.lists = std::move(lists);
   answer.warnings = gpu.warnings();
   for (const std::string& warning : kernel_warnings(answer.kernels))
     answer.warnings.push_back(warning);

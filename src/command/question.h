@@ -50,6 +50,7 @@ const Question& question(std::string_view name);
 
 // One for each file beside this.
 std::vector<Question> forecast_questions();
+Question compare_question();
 Question kernel_question();
 Question collective_question();
 Question plan_question();

@@ -105,4 +105,19 @@ CommandOption request_option(const std::string& name, RequestKind kind, SetValue
   return command_option(*find_option(name, kind), set);
 }
 
+std::vector<OptionGroup> request_groups(std::vector<CommandOption> first, SetValue set,
+                                        const std::vector<CommandOption>& last) {
+  OptionGroup common{"Options", std::move(first)};
+  OptionGroup pass{"One pass or training step (without --prompt)", {}};
+  OptionGroup tokens{"Text generation (with --prompt)", {}};
+  for (const OptionDef& option : request_options()) {
+    OptionGroup& group = option.kinds == kAllKinds ? common
+                         : option.kinds == kPasses ? pass
+                                                   : tokens;
+    group.options.push_back(command_option(option, set));
+  }
+  common.options.insert(common.options.end(), last.begin(), last.end());
+  return {common, pass, tokens};
+}
+
 }  // namespace tilecast

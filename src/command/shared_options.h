@@ -30,11 +30,21 @@ CommandOption command_option(const OptionDef& option, SetValue set);
 /// The same for the option of a kind of request; it must exist.
 CommandOption request_option(const std::string& name, RequestKind kind, SetValue set);
 
+/// Options of all requests form one group, "Options", with `first` before them. Options that only
+/// share their name are in the group of each kind.
+std::vector<OptionGroup> request_groups(std::vector<CommandOption> first, SetValue set,
+                                        const std::vector<CommandOption>& last);
+
 /// Weights and calibration of a question with a ForecasterSource.
 template <typename Question>
 std::vector<CommandOption> forecaster_options() {
   return {weights_option(into<&Question::forecaster, &ForecasterSource::weights>()),
           calibration_option(into<&Question::forecaster, &ForecasterSource::calibration>())};
+}
+
+template <typename Question>
+std::vector<OptionGroup> request_groups(std::vector<CommandOption> first, SetValue set) {
+  return request_groups(std::move(first), set, forecaster_options<Question>());
 }
 
 }  // namespace tilecast

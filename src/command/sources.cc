@@ -63,7 +63,7 @@ const std::string& internal::last_text(const CommandOption& option, const GivenV
 }
 
 int64_t whole_of(const CommandOption& option, const std::string& text) {
-  const std::optional<int64_t> value = parse_number<int64_t>(text);
+  const std::optional<int64_t> value = parse_whole(text);
   if (value && *value >= option.min && *value <= option.max) return *value;
   refuse(option, fmt::format("a whole number from {} to {}", option.min, option.max), text);
 }

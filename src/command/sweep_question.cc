@@ -39,8 +39,8 @@ Reply answer_sweep(Sweep&& asked, const Given&, const Asking& asking) {
   } catch (const OptionError& error) {  // the file shows it, not the options of this question
     throw Error(error.kind(), error.what());
   }
-  std::vector<std::string> warnings = result.warnings;
-  return {.answer = std::move(result), .warnings = std::move(warnings)};
+  std::string shortfall = result.shortfall;
+  return {.answer = std::move(result), .shortfall = std::move(shortfall)};
 }
 
 }  // namespace

@@ -16,10 +16,9 @@ std::string table(const AcceleratorForecast& f, const TableStyle& s) {
   return accelerator_table(f, s);
 }
 std::string table(const GpuComparison& c, const TableStyle& s) { return comparison_table(c, s); }
+std::string table(const Comparison& c, const TableStyle& s) { return difference_table(c, s); }
 std::string table(const MemoryTimeline& t, const TableStyle& s) { return memory_table(t, s); }
-std::string table(const KernelAnswer& k, const TableStyle& s) {
-  return kernel_table(k.kernels, k.asked, s);
-}
+std::string table(const KernelAnswer& k, const TableStyle& s) { return kernel_table(k, s); }
 std::string table(const CollectiveForecast& f, const TableStyle& s) {
   return collective_table(f, s);
 }
@@ -71,6 +70,7 @@ std::string csv(const Forecast& f) { return to_csv(f.kernels); }
 std::string csv(const LlmForecast& f) { return to_csv(f.kernels); }
 std::string csv(const AcceleratorForecast& f) { return to_csv(f.layers); }
 std::string csv(const GpuComparison& c) { return to_csv(c.gpus); }
+std::string csv(const Comparison& c) { return to_csv(c.kernels); }
 std::string csv(const TrainingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ServingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ShardForecast& f) { return shard_csv(f); }

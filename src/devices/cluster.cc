@@ -1,7 +1,9 @@
 #include "devices/cluster.h"
 
 #include <algorithm>
+#include <filesystem>
 
+#include "base/file.h"
 #include "devices/registry.h"
 #include "devices/sourced.h"
 #include "tilecast/error.h"
@@ -87,7 +89,17 @@ Network read_network(const JsonObject& entry) {
 
 }  // namespace
 
-Cluster parse_cluster(std::string_view json_text, const std::string& where) {
+namespace {
+
+/// The device that a file names: an id or alias, or a path, which is relative to the file's folder.
+std::string device_named(const std::string& name, const std::filesystem::path& folder) {
+  return is_path(name) ? (folder / name).string() : name;
+}
+
+}  // namespace
+
+Cluster parse_cluster(std::string_view json_text, const std::string& where,
+                      const std::filesystem::path& folder) {
   const Json json = parse_json(json_text, where);
   const JsonObject file(json, where);
   file.reject_unknown({"schema_version", "id", "name", "aliases", "notes", "device", "nodes",
@@ -99,7 +111,7 @@ Cluster parse_cluster(std::string_view json_text, const std::string& where) {
   if (file.has("aliases")) cluster.aliases = file.strings("aliases");
   for (const std::string& alias : cluster.aliases) check_name(file, "aliases", alias);
   try {
-    cluster.device = find_device(file.string("device"));
+    cluster.device = find_device(device_named(file.string("device"), folder));
   } catch (const Error& error) {
     throw Error(error.kind(), where + ": device: " + error.what());
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -75,7 +76,9 @@ struct Cluster {
 
 /// Reads a cluster file. `where` names it in messages. Throws Error{kInput} for an unknown field, a
 /// wrong unit or value, a missing source, or GPUs that no link reaches.
-Cluster parse_cluster(std::string_view json_text, const std::string& where);
+/// `folder`: that of the file, to which the path of a device file is relative.
+Cluster parse_cluster(std::string_view json_text, const std::string& where,
+                      const std::filesystem::path& folder = {});
 
 /// The cluster with another number of nodes. Throws Error{kInput} for less than one node, and where
 /// no network joins several.

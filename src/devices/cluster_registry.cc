@@ -87,7 +87,8 @@ const std::vector<Cluster>& bundled_clusters() {
 
 Cluster find_cluster(const std::string& name_or_path) {
   if (is_path(name_or_path))
-    return parse_cluster(read_file(name_or_path, kMaxClusterBytes), printable(name_or_path));
+    return parse_cluster(read_file(name_or_path, kMaxClusterBytes), printable(name_or_path),
+                         std::filesystem::path(name_or_path).parent_path());
   const std::string wanted = normalized_name(name_or_path);
   std::vector<std::string> names;
   for (const Cluster& cluster : bundled_clusters()) {

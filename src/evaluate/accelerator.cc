@@ -76,11 +76,17 @@ bool is_faster_than_its_tile(const Row& row) {
   return row.cycles < least;
 }
 
+/// A product is a convolution of one pixel by a window of one.
+bool is_product(const Row& row) {
+  const auto& sizes = row.layer.sizes;
+  return sizes[4] == 1 && sizes[5] == 1 && sizes[6] == 1;
+}
+
 /// The generator cuts matrix products in whole blocks of the array (the same README, its note on
 /// defects): narrower tiles are rounded up.
 void round_products_up(Row& row) {
+  if (!is_product(row)) return;
   const auto& sizes = row.layer.sizes;
-  if (sizes[4] != 1 || sizes[5] != 1 || sizes[6] != 1) return;
   for (const size_t i : {1, 2, 3}) {
     int64_t& tile = row.mapping.tile[i];
     tile = std::min(sizes[i], (tile + row.pe_dim - 1) / row.pe_dim * row.pe_dim);
@@ -164,9 +170,9 @@ double rank_correlation(const std::vector<double>& a, const std::vector<double>&
   return xx > 0 && yy > 0 ? xy / std::sqrt(xx * yy) : 0;
 }
 
-/// Mean over layers with at least five mappings.
-std::optional<double> rank_within_layers(const std::vector<Row>& rows,
-                                         const std::vector<double>& cycles) {
+/// Mean over layers with at least five mappings; over all rows where there are none.
+std::optional<double> rank_of_forecasts(const std::vector<Row>& rows,
+                                        const std::vector<double>& cycles) {
   constexpr size_t kLeast = 5;
   std::map<std::string, std::pair<std::vector<double>, std::vector<double>>> layers;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -177,8 +183,38 @@ std::optional<double> rank_within_layers(const std::vector<Row>& rows,
   for (const auto& [name, pair] : layers)
     if (pair.first.size() >= kLeast)
       correlations.push_back(rank_correlation(pair.first, pair.second));
-  if (correlations.empty()) return std::nullopt;
-  return mean(correlations);
+  if (!correlations.empty()) return mean(correlations);
+  if (rows.size() < 2) return std::nullopt;
+  std::vector<double> measured;
+  for (const Row& row : rows) measured.push_back(row.cycles);
+  return rank_correlation(measured, cycles);
+}
+
+std::vector<EvaluationRow> errors_by_operator(const std::vector<Row>& rows,
+                                              const std::vector<double>& cycles,
+                                              const std::string& id) {
+  std::vector<EvaluationRow> result;
+  const std::string dtype = accelerator::open_accelerator(id).operand_dtype;
+  for (const bool product : {false, true}) {
+    std::vector<double> errors;
+    double log_sum = 0;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      if (is_product(rows[i]) != product) continue;
+      errors.push_back(error(rows[i], cycles[i]));
+      log_sum += std::log(cycles[i] / rows[i].cycles);
+    }
+    if (errors.empty()) continue;
+    result.push_back({.gpu = id,
+                      .op = product ? "linear" : "conv2d",
+                      .dtype = dtype,
+                      .software = "",
+                      .count = static_cast<int64_t>(errors.size()),
+                      .mape_percent = mean(errors),
+                      .median_percent = quantile(errors, 0.5),
+                      .p90_percent = quantile(errors, 0.9),
+                      .bias_ratio = std::exp(log_sum / static_cast<double>(errors.size()))});
+  }
+  return result;
 }
 
 /// Errors where the parameters are fitted without the layer of each row.
@@ -245,7 +281,8 @@ AcceleratorEvaluation evaluate_cycles(const CsvTable& table, const std::string& 
   result.median_percent = quantile(errors, 0.5);
   result.p90_percent = quantile(errors, 0.9);
   result.bias_ratio = std::exp(log_sum / std::max<double>(1, static_cast<double>(rows.size())));
-  result.rank_correlation = rank_within_layers(rows, cycles);
+  result.rank_correlation = rank_of_forecasts(rows, cycles);
+  result.by_operator = errors_by_operator(rows, cycles, id);
   const std::vector<Candidate> all = candidates(rows, id);
   for (const auto& [name, value] : all.front().values) result.fitted.push_back(name);
   const std::vector<double> held_out = held_out_errors(rows, all);

@@ -94,6 +94,7 @@ struct Node {
   Phase phase = Phase::kForward;
   Counts counts = Counts::kAll;
   bool attention_core = false;  ///< between the projections: selective checkpointing repeats it
+  bool recomputed = false;      ///< of the forward pass, run again in the backward pass
   Role role = Role::kNone;
 
   /// nullptr if the node has no such attribute; `attribute` in ops/op_def.h also looks up the

@@ -216,7 +216,7 @@ std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
     table.rows.push_back(std::move(cells));
     fit.push_back(row.fits());
   }
-  table.fit = {Fit::kMiddle};
+  table.fit = {Fit::kFront};
   const size_t memory = columns.size() - 1;
   table.color = [&](size_t row, size_t column) {
     return column == memory && !fit[row] ? Color::kRed : Color::kNone;

@@ -9,8 +9,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "base/csv.h"
 #include "base/file.h"
@@ -19,34 +21,56 @@
 #include "many/parallel.h"
 #include "many/resumable_csv.h"
 #include "many/sweep_lists.h"
+#include "many/totals.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
+/// What a line has beside the values of its combination.
+constexpr const char* kResultColumns[] = {
+    "cycles",   "latency_s",     "latency_low_s", "latency_high_s", "ttft_s",
+    "tpot_s",   "tokens_per_s",  "peak_bytes",    "fits",           "macs",
+    "pe_count", "on_chip_bytes", "energy_j",      "converged",      "error"};
+
 std::string header_of(const SweepLists& lists) {
   std::string line = "index";
   for (const SweepAxis& axis : lists.axes()) line += "," + csv_cell(axis.name);
-  return line + ",cycles,latency_s,macs,pe_count,on_chip_bytes,energy_j,converged,error\n";
+  for (const char* column : kResultColumns) line += std::string(",") + column;
+  return line + "\n";
 }
 
-/// The cells of a result, from `cycles` to `converged`, and an empty one for the error.
-std::string cells_of(const Forecast& f) {
-  return fmt::format(",{},{},,,,1,", f.latency_s, f.flops / 2);
+template <typename T>
+std::string cell(const std::optional<T>& value) {
+  return value ? fmt::format("{}", *value) : "";
 }
-std::string cells_of(const LlmForecast& f) {
-  return fmt::format(",{},{},,,,1,", f.latency.seconds, f.flops / 2);
-}
-std::string cells_of(const AcceleratorForecast& f) {
+std::string cell(const std::optional<bool>& value) { return value ? *value ? "1" : "0" : ""; }
+
+/// Numbers that only designs of accelerators have.
+struct DesignCells {
+  std::string cycles, pe_count, on_chip_bytes, energy_j, converged = "1";
+};
+DesignCells design_of(const AcceleratorForecast& f) {
   const bool converged = std::all_of(f.layers.begin(), f.layers.end(),
                                      [](const AcceleratorLayer& row) { return row.converged; });
-  return fmt::format("{:.0f},{},{},{},{:.0f},{},{},", f.cycles, f.latency_s(), f.macs, f.pe_count,
-                     f.on_chip_bytes, f.has_energy ? fmt::format("{}", f.energy_j) : "",
-                     converged ? 1 : 0);
+  return {fmt::format("{:.0f}", f.cycles), fmt::format("{}", f.pe_count),
+          fmt::format("{:.0f}", f.on_chip_bytes), f.has_energy ? fmt::format("{}", f.energy_j) : "",
+          converged ? "1" : "0"};
 }
+DesignCells design_of(const Forecast&) { return {}; }
+DesignCells design_of(const LlmForecast&) { return {}; }
+
+/// The cells of kResultColumns.
 std::string cells_of(const JobResult& job) {
-  if (!job.result) return ",,,,,,," + csv_cell(job.error);
-  return std::visit([](const auto& forecast) { return cells_of(forecast); }, *job.result);
+  if (!job.result) return std::string(std::size(kResultColumns) - 1, ',') + csv_cell(job.error);
+  const DesignCells d =
+      std::visit([](const auto& forecast) { return design_of(forecast); }, *job.result);
+  const ForecastTotals t = totals_of(*job.result);
+  const std::string macs = t.flops ? fmt::format("{}", *t.flops / 2) : "";
+  return join({d.cycles, cell(t.latency_s), cell(t.latency_low_s), cell(t.latency_high_s),
+               cell(t.ttft_s), cell(t.tpot_s), cell(t.tokens_per_s), cell(t.peak_bytes),
+               cell(t.fits), macs, d.pe_count, d.on_chip_bytes, d.energy_j, d.converged, ""},
+              ",");
 }
 
 struct Point {
@@ -87,18 +111,19 @@ std::string pareto_front(const CsvTable& table, const SweepLists& lists) {
   return text;
 }
 
-std::vector<std::string> warnings_of(const CsvTable& table, const std::string& output) {
+/// Why the output is not what was asked for; "": it is.
+std::string shortfall_of(const CsvTable& table, const std::string& output) {
   const size_t error = table.require_column("error");
   size_t failed = 0;
   std::string first;
   for (const std::vector<std::string>& row : table.rows)
     if (!row[error].empty() && failed++ == 0)
       first = fmt::format("combination {}: {}", row.front(), printable(row[error]));
-  if (failed == 0) return {};
-  return {
-      fmt::format("{} of {} combinations failed, see 'error' in {}; the next run tries them "
-                  "again. The first: {}",
-                  failed, table.rows.size(), printable(output), first)};
+  if (failed == 0) return "";
+  return fmt::format(
+      "{} of {} combinations failed, see 'error' in {}; the next run tries them "
+      "again. The first: {}",
+      failed, table.rows.size(), printable(output), first);
 }
 
 }  // namespace
@@ -127,7 +152,7 @@ SweepResult run_sweep(const std::string& spec_file, const std::string& output, i
     show(progress);
   });
   const CsvTable table = parse_csv(csv.text(), output);
-  return {.pareto_front = pareto_front(table, lists), .warnings = warnings_of(table, output)};
+  return {.pareto_front = pareto_front(table, lists), .shortfall = shortfall_of(table, output)};
 }
 
 }  // namespace tilecast

@@ -30,6 +30,7 @@ ForecastTotals totals_of(const Forecast& f) {
           .forward_s = f.forward_s,
           .backward_s = f.backward_s,
           .optimizer_s = f.optimizer_s,
+          .tokens_per_s = f.tokens_per_s,
           .flops = f.flops,
           .bytes = f.bytes,
           .parameters = f.parameters,

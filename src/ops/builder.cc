@@ -77,7 +77,8 @@ std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorI
             .attributes = std::move(attributes),
             .phase = phase_,
             .counts = counts_,
-            .attention_core = attention_core_};
+            .attention_core = attention_core_,
+            .recomputed = recomputed_};
   const OpDef& definition = op_def(node.op);
   if (role_ != Role::kNone && role_fits_op(role_, definition.name)) node.role = role_;
   const OpContext context{graph_, node};

@@ -28,6 +28,7 @@ class GraphBuilder {
   /// For the nodes that are added from now on.
   void set_counts(Counts counts) { counts_ = counts; }
   void set_attention_core(bool core) { attention_core_ = core; }
+  void set_recomputed(bool recomputed) { recomputed_ = recomputed; }
   /// For the nodes whose operator it fits.
   void set_role(Role role) { role_ = role; }
   Role role() const { return role_; }
@@ -55,6 +56,7 @@ class GraphBuilder {
   Phase phase_ = Phase::kForward;
   Counts counts_ = Counts::kAll;
   bool attention_core_ = false;
+  bool recomputed_ = false;
   Role role_ = Role::kNone;
 };
 

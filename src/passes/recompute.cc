@@ -9,6 +9,7 @@ namespace tilecast {
 Recomputed recompute(GradientBuilder& g, const std::vector<Node>& nodes) {
   Recomputed run{.first_node = static_cast<int32_t>(g.graph().nodes.size()), .copies = {}};
   std::map<TensorId, TensorId> now;
+  g.builder().set_recomputed(true);
   for (const Node& node : nodes) {
     Node copy = node;
     for (TensorId& id : copy.inputs) {
@@ -24,6 +25,7 @@ Recomputed recompute(GradientBuilder& g, const std::vector<Node>& nodes) {
     run.copies.push_back(std::move(copy));
   }
   g.builder().set_counts(Counts::kAll);
+  g.builder().set_recomputed(false);
   return run;
 }
 

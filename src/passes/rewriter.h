@@ -69,6 +69,7 @@ class Rewriter {
     b_.set_phase(node.phase);
     b_.set_counts(node.counts);
     b_.set_attention_core(node.attention_core);
+    b_.set_recomputed(node.recomputed);
     b_.set_role(node.role);
     const std::vector<TensorId> outputs = rule_(b_, node, std::move(inputs));
     for (size_t i = 0; i < node.outputs.size(); ++i) {

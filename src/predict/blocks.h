@@ -48,6 +48,7 @@ struct BlockCost {
 struct Blocks {
   double cycles = kNever;
   Tile tile;
+  double busy = 1;  ///< mean share of the SMs that has a block
 };
 
 inline BlockCost cost_of(const SplitBlocks& c) {
@@ -75,13 +76,14 @@ Blocks best_blocks(const ProductSizes& sizes, std::span<const Tile> tiles,
       const double split = splits[s];
       if (s > 0 && sizes.k < smallest_k_to_split * split) break;
       const double waves = waves_of(count * split, cost.idle_share);
-      const double step = step_cycles(tile, area, count * split / waves);
+      const double busy = count * split / waves;
+      const double step = step_cycles(tile, area, busy);
       const double steps = std::max(sizes.k / split, cost.shortest_k);
       double cycles =
           waves * (steps * step + cost.element * area) + steps * cost.latency + cost.fill;
       // Splits are 1, 2, 4, …: the logarithm of split s is s.
       if (s > 0) cycles += cost.split_in_two + cost.split * (1 + static_cast<double>(s));
-      if (cycles < best.cycles) best = {cycles, tile};
+      if (cycles < best.cycles) best = {cycles, tile, busy};
     }
   }
   return best;

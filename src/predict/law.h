@@ -23,6 +23,11 @@ namespace tilecast {
 struct LawTime {
   double seconds = 0;
   Tile tile{};  ///< of matrix products: the tile with which the law is shortest
+  // Its terms, for people. Memory and compute overlap, each law in its own way.
+  double start_s = 0;    ///< launches, and what happens before and after the work
+  double memory_s = 0;   ///< bytes from DRAM and L2
+  double compute_s = 0;  ///< cycles of the multiprocessors
+  double busy = 1;       ///< mean share of them that has a block; less in the tail of the waves
 };
 using Law = LawTime (*)(const Kernel& kernel, const Chip& chip, const Conditions& conditions);
 

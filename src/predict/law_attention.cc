@@ -213,7 +213,8 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   const bool converts = has_8_bits_or_less(kernel.dtype) || has_8_bits_or_less(a.kv_dtype);
   const double launch_us = (plain ? c.plain_launch_us : c.launch_us) + software.prefill_launch_us +
                            (converts ? c.convert_launch_us : 0);
-  return {launch_latency_s(launch_us, chip) + std::hypot(body_s, memory_s) + pass_s};
+  const double start_s = launch_latency_s(launch_us, chip);
+  return {start_s + std::hypot(body_s, memory_s) + pass_s, {}, start_s, memory_s + pass_s, body_s};
 }
 
 LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
@@ -256,7 +257,12 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
                            1 / p);
   if (a.window > 0 && chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync)
     body_s *= software.windowed_decode_ratio;
-  return {chip.seconds(chip.start * latency_cycles(chip, conditions)) + body_s};
+  const double start_s = chip.seconds(chip.start * latency_cycles(chip, conditions));
+  return {start_s + body_s,
+          {},
+          start_s,
+          std::max(memory_s, l2_s),
+          std::max({chain_s, blocks_s, compute_s})};
 }
 
 }  // namespace tilecast

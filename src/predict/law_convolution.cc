@@ -74,7 +74,12 @@ LawTime implicit_product(const Work& w, const Chip& chip) {
                                   chip.laws.convolution.smallest_k_to_split,
                                   cost_of(c.blocks).on(chip), chip.sms, step);
   const double flops = 2 * sizes.batch * sizes.m * sizes.n * sizes.k;
-  return {lanes_s(best.cycles, c.dram_share * w.bytes, flops, c.energy_ratio, chip), best.tile};
+  return {lanes_s(best.cycles, c.dram_share * w.bytes, flops, c.energy_ratio, chip),
+          best.tile,
+          0,
+          c.dram_share * w.bytes / chip.dram_bytes_per_s,
+          chip.seconds(best.cycles),
+          best.busy};
 }
 
 /// Winograd's F(2x2, 3x3) in one kernel. A block transforms tiles of 2 x 2 pixels, in one of some
@@ -95,9 +100,9 @@ LawTime fused_winograd(const Work& w, const Chip& chip) {
       waves_of(blocks / chip.sms, 1) * (w.reduced * step + chip.blocks * c.element_cycles * area) +
       chip.blocks * c.fill_cycles;
   const double flops = 2 * blocks * area * w.reduced;
-  return {chip.start * chip.laws.convolution.launch_s +
-              lanes_s(cycles, w.bytes, flops, c.energy_ratio, chip),
-          tile};
+  const double start_s = chip.start * chip.laws.convolution.launch_s;
+  return {start_s + lanes_s(cycles, w.bytes, flops, c.energy_ratio, chip), tile, start_s,
+          w.bytes / chip.dram_bytes_per_s, chip.seconds(cycles)};
 }
 
 /// An algorithm in steps: images and filters are transformed, multiplied point by point, and the
@@ -138,7 +143,9 @@ LawTime in_steps(const Work& w, const Transform& t, const TransformCost& c, cons
       (c.images_ratio * images + c.filters_ratio * filters + c.result_ratio * results) /
           chip.dram_bytes_per_s +
       (images + filters + results) / chip.l2_bytes_per_s(c.sm_bytes_per_cycle);
-  return {kTransforms * chip.start * all.launch_s + product_s + transforms_s, best.tile};
+  const double start_s = kTransforms * chip.start * all.launch_s;
+  return {
+      start_s + product_s + transforms_s, best.tile, start_s, transforms_s, product_s, best.busy};
 }
 
 /// Winograd's algorithm for windows of `window` x `window`.
@@ -165,13 +172,20 @@ LawTime depthwise(const Work& w, DType stored, const Chip& chip) {
   const double reached = slow ? c.slow_reached_share : c.reached_share;
   const double flops = 2 * w.groups * w.pixels() * w.taps;
   const double lanes_s = chip.units * flops / (reached * chip.gpu.vector_peak(DType::kFp32));
-  return {stream_start_s(chip) + root_of_squares(lanes_s, w.bytes / chip.dram_bytes_per_s)};
+  const double start_s = stream_start_s(chip), memory_s = w.bytes / chip.dram_bytes_per_s;
+  return {start_s + root_of_squares(lanes_s, memory_s), {}, start_s, memory_s, lanes_s};
 }
 
 /// Seconds in which images and results are copied from the layout in which they are stored to the
 /// one that kernels read: two launches.
 double conversion_s(const Work& w, const Chip& chip) {
   return 2 * chip.start * chip.laws.convolution.launch_s + 2 * w.bytes / chip.dram_bytes_per_s;
+}
+
+void add_conversion(LawTime& time, const Work& w, const Chip& chip) {
+  const double seconds = conversion_s(w, chip);
+  time.seconds += seconds;
+  time.memory_s += seconds;
 }
 
 LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
@@ -194,8 +208,9 @@ LawTime on_lanes(const Work& w, bool channels_last, const Chip& chip) {
     for (const double size : c.fourier_sides) take(fourier(w, size, chip));
   }
   best.seconds += stream_start_s(chip);
+  best.start_s += stream_start_s(chip);
   // FP32 kernels read images by channel.
-  if (channels_last && w.taps > 1) best.seconds += conversion_s(w, chip);
+  if (channels_last && w.taps > 1) add_conversion(best, w, chip);
   return best;
 }
 
@@ -234,11 +249,16 @@ LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last,
   const double memory_s =
       w.bytes / chip.dram_bytes_per_s +
       units.ramp_s * w.bytes / (w.bytes + chip.dram_bytes_per_s * units.ramp_half_s);
-  LawTime time = {
-      launch_latency_s(c.launch_us, chip) + root_of_squares(memory_s, chip.seconds(best.cycles)),
-      best.tile};
+  const double start_s = launch_latency_s(c.launch_us, chip);
+  const double compute_s = chip.seconds(best.cycles);
+  LawTime time = {start_s + root_of_squares(memory_s, compute_s),
+                  best.tile,
+                  start_s,
+                  memory_s,
+                  compute_s,
+                  best.busy};
   // Their kernels read images by pixel.
-  if (!channels_last) time.seconds += conversion_s(w, chip);
+  if (!channels_last) add_conversion(time, w, chip);
   return time;
 }
 

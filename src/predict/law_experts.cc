@@ -81,7 +81,8 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
           ? 0
           : ramp(c.l2_fit_ratio - static_cast<double>(kernel.bytes()) / chip.l2_bytes, 0,
                  c.l2_fit_span_ratio);
-  double seconds = launch_latency_s(traits_of(conditions.software).expert_launches_us, chip);
+  const double start_s = launch_latency_s(traits_of(conditions.software).expert_launches_us, chip);
+  double seconds = start_s, memory_s = 0;
   for (const auto& [n, k] : {std::pair{columns, hidden}, std::pair{hidden, ffn}}) {
     if (kernel.compute_dtype() == DType::kFp32) {
       seconds += single_precision_product_s(layer, n, k, chip, conditions);
@@ -91,12 +92,16 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
     const double cold_s = c.dram_time_ratio * layer.weight_bytes * share / chip.dram_bytes_per_s;
     const double warm_s =
         std::min(cold_s, layer.weight_bytes * share / chip.l2_bytes_per_s(c.l2_bytes_per_cycle));
+    const double weights_s = cold_s * (1 - warm) + warm_s * warm;
+    memory_s += weights_s;
     seconds +=
         cold_s * (1 - warm) + warm_s * warm + chip.seconds(product_cycles(layer, n, k, chip));
   }
-  seconds += e.assignments * hidden * element_bytes(kernel.dtype) * c.activation_passes /
-             chip.dram_bytes_per_s;
-  return {seconds};
+  const double activations_s = e.assignments * hidden * element_bytes(kernel.dtype) *
+                               c.activation_passes / chip.dram_bytes_per_s;
+  memory_s += activations_s;
+  seconds += activations_s;
+  return {seconds, {}, start_s, memory_s, seconds - start_s - memory_s};
 }
 
 }  // namespace tilecast

@@ -201,9 +201,9 @@ double held_back(double seconds, const Chip& chip) {
 /// matrix and a vector, which read the matrix once.
 LawTime matrix_vector_law(double bytes, const Chip& chip) {
   const MatmulConstants& c = chip.laws.matmul;
-  return {chip.seconds(chip.blocks * c.vector_fill_cycles) +
-              from_dram(bytes, chip) / chip.dram_bytes_per_s,
-          c.tiles.front()};
+  const double start_s = chip.seconds(chip.blocks * c.vector_fill_cycles);
+  const double memory_s = from_dram(bytes, chip) / chip.dram_bytes_per_s;
+  return {start_s + memory_s, c.tiles.front(), start_s, memory_s};
 }
 
 /// With one of the units that multiply FP32. `flop_s(tile)`: the least time of a FLOP that the
@@ -228,7 +228,8 @@ LawTime single_precision_on(const ProductSizes& sizes, const SingleKernels& kern
     limit_s *= held_back(std::max(compute_s, limit_s), chip);
     if (std::max(compute_s, limit_s) >= best.seconds) continue;
     const double seconds = single_precision_s(compute_s, memory_s, limit_s);
-    if (seconds < best.seconds) best = {seconds, tile};
+    if (seconds < best.seconds)
+      best = {seconds, tile, 0, memory_s, std::max(compute_s, limit_s), blocks.busy};
   }
   return best;
 }
@@ -317,10 +318,15 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
       std::min(cold_s, bytes / chip.l2_bytes_per_s(c.l2_bytes_per_cycle)) * warm +
       c.ramp_us * kMicrosecond * bytes /
           (bytes + chip.dram_bytes_per_s * (all.ramp_half_us * kMicrosecond)) * (1 - warm / 2);
-  return {launch_latency_s(amd != nullptr ? amd->launch_us : c.launch_us, chip) +
-              quantization_s(sizes, kernel, conditions, chip) +
-              root_of_squares(memory_s, chip.seconds(best.cycles)),
-          best.tile};
+  const double start_s = launch_latency_s(amd != nullptr ? amd->launch_us : c.launch_us, chip) +
+                         quantization_s(sizes, kernel, conditions, chip);
+  const double compute_s = chip.seconds(best.cycles);
+  return {start_s + root_of_squares(memory_s, compute_s),
+          best.tile,
+          start_s,
+          memory_s,
+          compute_s,
+          best.busy};
 }
 
 }  // namespace tilecast

@@ -49,7 +49,8 @@ double rows_on_sms_s(const RowCost& cost, double rows, double columns, const Chi
 
 LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
   const double traffic = traffic_s(static_cast<double>(kernel.bytes()), conditions.caches, chip);
-  return {stream_start_s(chip) + std::max(traffic, vector_s(kernel, chip))};
+  const double start = stream_start_s(chip), vector = vector_s(kernel, chip);
+  return {start + std::max(traffic, vector), {}, start, traffic, vector};
 }
 
 LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
@@ -61,7 +62,8 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions& condi
   const bool once = softmax && rows.columns <= c.register_columns;
   const RowCost& cost = !softmax ? c.norm : once ? c.short_softmax : c.long_softmax;
   const double sms_s = rows_on_sms_s(cost, count, columns, chip);
-  if (once) return {stream_start_s(chip) + overlapped_s(traffic, sms_s)};
+  const double start = stream_start_s(chip);
+  if (once) return {start + overlapped_s(traffic, sms_s), {}, start, traffic, sms_s};
   // The input is read a second time: from L2, or from DRAM where the rows of all blocks in flight
   // do not fit into L2.
   const double row_bytes =
@@ -75,7 +77,7 @@ LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions& condi
   const double again = input / chip.l2_bytes_per_s(c.l2_bytes_per_cycle) +
                        c.missed_share * miss * input / stream_bytes_per_s(chip);
   const double readings = (softmax ? c.softmax_reading_ratio : 1) * again;
-  return {stream_start_s(chip) + overlapped_s(traffic + readings, sms_s)};
+  return {start + overlapped_s(traffic + readings, sms_s), {}, start, traffic + readings, sms_s};
 }
 
 std::optional<BlockRows> block_rows_of(const Kernel& kernel) {
@@ -108,7 +110,8 @@ LawTime block_rows_law(const Kernel& kernel, const Chip& chip, const Conditions&
     traffic += rows * columns * element_bytes(kernel.dtype) /
                chip.l2_bytes_per_s(c.second_reading_bytes_per_cycle);
   const double sms_s = rows_on_sms_s(cost, rows, columns, chip);
-  return {stream_start_s(chip) + overlapped_s(traffic, sms_s)};
+  const double start = stream_start_s(chip);
+  return {start + overlapped_s(traffic, sms_s), {}, start, traffic, sms_s};
 }
 
 }  // namespace tilecast

@@ -134,6 +134,10 @@ Bound bound_of(NetKind kind, const Kernel& kernel, const Device& device,
   return physical_bound(kernel, device, cold ? Caches::kCold : Caches::kWarm);
 }
 
+LawScales calibrated_scales(NetKind kind, const Weights& weights, const Device& device) {
+  return calibration_of(kind, weights, device).law();
+}
+
 void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weights) {
   const Net& net = weights.net(kind);
   const Calibrated calibrated = calibration_of(kind, weights, batch.data_sheet);

@@ -15,4 +15,8 @@ void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weigh
 Bound bound_of(NetKind kind, const Kernel& kernel, const Device& device,
                const Conditions& conditions);
 
+/// What a calibration moves the constants of a kind's law by, as far as the device resembles the
+/// calibrated one.
+LawScales calibrated_scales(NetKind kind, const Weights& weights, const Device& device);
+
 }  // namespace tilecast

@@ -53,9 +53,9 @@ std::vector<const AcceleratorLayer*> by_time(const AcceleratorForecast& forecast
 
 std::string accelerator_table(const AcceleratorForecast& f, const TableStyle& style) {
   std::string text =
-      title_lines(fmt::format("{} on {}: batch {}, seq {}, {} with {} sums, dataflow {}", f.model,
-                              f.accelerator_name, f.batch, format_integer(f.seq), f.operand_dtype,
-                              f.accumulator_dtype, f.dataflow),
+      title_lines(fmt::format("{} on {}: batch {}, {}{}{} with {} sums, dataflow {}", f.model,
+                              f.accelerator_name, f.batch, f.input, f.input.empty() ? "" : ", ",
+                              f.operand_dtype, f.accumulator_dtype, f.dataflow),
                   style);
   Lines lines;
   lines.add("cycles", cycles_text(f.cycles),
@@ -83,7 +83,7 @@ std::string accelerator_table(const AcceleratorForecast& f, const TableStyle& st
   text += "\n" + lines.text(style) + "\n";
   TextTable table{.header = {"layer", "share", "cycles", "count", "bound", "sizes", "busy"},
                   .right = {false, true, true, true, false, false, false},
-                  .fit = {Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole,
+                  .fit = {Fit::kFront, Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole,
                           Fit::kEnd, Fit::kEnd}};
   const std::vector<const AcceleratorLayer*> rows = by_time(f);
   for (size_t i = 0; i < std::min(rows.size(), style.rows); ++i) {
@@ -94,9 +94,9 @@ std::string accelerator_table(const AcceleratorForecast& f, const TableStyle& st
                           format_integer(layer.count), layer.bound, layer.sizes,
                           use_text(layer, 3)});
   }
-  text += format_text_table(table, style);
+  if (style.rows > 0) text += format_text_table(table, style);
   if (rows.size() > style.rows)
-    text += fmt::format("...\n{} more kinds of layers\n", rows.size() - style.rows);
+    text += fmt::format("{} more kinds of layers\n", rows.size() - style.rows);
   return text;
 }
 
@@ -105,7 +105,7 @@ std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation
   TextTable table{.header = {"file", "accelerator", "rows", "left out", "MAPE", "median", "p90",
                              "bias", "rank", "held-out MAPE", "held-out median"},
                   .right = {false, false, true, true, true, true, true, true, true, true, true},
-                  .fit = {Fit::kMiddle}};
+                  .fit = {Fit::kFront}};
   for (const AcceleratorEvaluation& file : files)
     table.rows.push_back(
         {file.file, file.accelerator, format_integer(file.rows), format_integer(file.left_out),

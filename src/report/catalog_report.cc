@@ -55,7 +55,7 @@ std::string models_table(const std::vector<ModelEntry>& models, const TableStyle
   TextTable table;
   table.header = {"name", "family", "parameters", "positions"};
   table.right = {false, false, true, true, false};
-  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWrap};
+  table.fit = {Fit::kWhole, Fit::kFront, Fit::kWhole, Fit::kWhole, Fit::kWrap};
   if (notes) table.header.push_back("note");
   for (const ModelEntry& m : models) {
     table.rows.push_back({m.name, m.family, format_si(static_cast<double>(m.parameters), ""),
@@ -68,7 +68,7 @@ std::string models_table(const std::vector<ModelEntry>& models, const TableStyle
 std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style) {
   TextTable table;
   table.header = {"operator", "PyTorch", "ONNX", "what it does"};
-  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kMiddle, Fit::kWrap};
+  table.fit = {Fit::kWhole, Fit::kFront, Fit::kFront, Fit::kWrap};
   for (const OpEntry& op : ops)
     table.rows.push_back({op.name, op.pytorch.empty() ? "-" : op.pytorch,
                           op.onnx.empty() ? "-" : op.onnx, op.description});

@@ -58,9 +58,9 @@ std::string collective_table(const CollectiveForecast& f, const TableStyle& styl
   table.rows = {{"time", format_seconds(f.latency_s),
                  fmt::format("80 % interval {} to {}{}", format_seconds(f.low_s),
                              format_seconds(f.high_s), f.extrapolated ? "; extrapolated" : "")},
+                {"  start", format_seconds(f.start_s), "and steps; does not depend on the bytes"},
+                {"  transfer", format_seconds(f.transfer_s), "of the bytes"},
                 {"algorithm", std::string(f.algorithm), ""},
-                {"start", format_seconds(f.start_s), "and steps; does not depend on the bytes"},
-                {"transfer", format_seconds(f.transfer_s), "at what the links reach of their rate"},
                 {"bus", format_si(f.bus_bytes_per_s, "B/s"), "as nccl-tests define it"},
                 {"sent", format_si(f.link_bytes, "B"), "by each rank inside its node"},
                 {"", format_si(f.network_bytes, "B"), "by each node to others"}};

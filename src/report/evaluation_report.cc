@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
@@ -25,7 +26,7 @@ TextTable model_means(const Evaluation& evaluation) {
   TextTable table;
   table.header = {"gpu", "mode", "dtype", "option", "models", "mean error %"};
   table.right = {false, false, false, false, true, true};
-  table.fit = {Fit::kMiddle};
+  table.fit = {Fit::kFront};
   for (const auto& [key, value] : means)
     table.rows.push_back({key[0], key[1], key[2], key[3], format_integer(value.second),
                           percent(value.first / value.second)});
@@ -34,36 +35,67 @@ TextTable model_means(const Evaluation& evaluation) {
 
 }  // namespace
 
+namespace {
+
+/// A table for each GPU, in the order of the rows.
+template <typename Row>
+std::string tables_of_gpus(const std::vector<Row>& rows, const std::string& title,
+                           const TextTable& empty, const TableStyle& style,
+                           std::vector<std::string> (*cells)(const Row&)) {
+  std::vector<std::pair<std::string, TextTable>> tables;
+  for (const Row& row : rows) {
+    auto known = std::find_if(tables.begin(), tables.end(),
+                              [&](const auto& table) { return table.first == row.gpu; });
+    if (known == tables.end()) known = tables.insert(tables.end(), {row.gpu, empty});
+    known->second.rows.push_back(cells(row));
+  }
+  std::string out;
+  for (const auto& [gpu, table] : tables)
+    out += fmt::format("{} on {}\n\n{}\n", title, gpu, format_text_table(table, style, 2));
+  return out;
+}
+
+std::vector<std::string> kernel_cells(const EvaluationRow& r) {
+  return {r.op,
+          r.dtype,
+          r.software,
+          format_integer(r.count),
+          percent(r.mape_percent),
+          percent(r.median_percent),
+          percent(r.p90_percent),
+          fmt::format("{:.3f}", r.bias_ratio),
+          percent(r.coverage_percent)};
+}
+
+std::vector<std::string> model_cells(const EvaluationModel& m) {
+  return {m.model,
+          m.mode,
+          format_integer(m.seq),
+          format_integer(m.batch),
+          m.dtype,
+          m.option,
+          format_seconds(m.measured_s),
+          format_seconds(m.forecast_s),
+          fmt::format("{:+.1f}", 100 * (m.forecast_s / m.measured_s - 1))};
+}
+
+}  // namespace
+
 std::string evaluation_table(const Evaluation& evaluation, const TableStyle& style) {
   std::string out;
-  if (!evaluation.rows.empty()) {
-    TextTable table;
-    table.header = {"gpu",    "op",       "dtype", "software", "rows",
-                    "mean %", "median %", "p90 %", "bias",     "in interval %"};
-    table.right = {false, false, false, false, true, true, true, true, true, true};
-    table.fit = {Fit::kMiddle, Fit::kMiddle};
-    for (const EvaluationRow& r : evaluation.rows)
-      table.rows.push_back({r.gpu, r.op, r.dtype, r.software, format_integer(r.count),
-                            percent(r.mape_percent), percent(r.median_percent),
-                            percent(r.p90_percent), fmt::format("{:.3f}", r.bias_ratio),
-                            percent(r.coverage_percent)});
-    out += "Kernels\n\n" + format_text_table(table, style, 2) + "\n";
-  }
-  if (!evaluation.models.empty()) {
-    TextTable table;
-    table.header = {"gpu",   "model",  "mode",     "seq",      "batch",
-                    "dtype", "option", "measured", "forecast", "error %"};
-    table.right = {false, false, false, true, true, false, false, true, true, true};
-    table.fit = {Fit::kMiddle, Fit::kMiddle};
-    for (const EvaluationModel& m : evaluation.models) {
-      const double signed_error = 100 * (m.forecast_s / m.measured_s - 1);
-      table.rows.push_back({m.gpu, m.model, m.mode, format_integer(m.seq), format_integer(m.batch),
-                            m.dtype, m.option, format_seconds(m.measured_s),
-                            format_seconds(m.forecast_s), fmt::format("{:+.1f}", signed_error)});
-    }
-    out += "Whole models\n\n" + format_text_table(table, style, 2) + "\n";
+  const TextTable kernels{.header = {"op", "dtype", "software", "rows", "mean %", "median %",
+                                     "p90 %", "bias", "in interval %"},
+                          .right = {false, false, false, true, true, true, true, true, true},
+                          .fit = {Fit::kEnd}};
+  const TextTable models{.header = {"model", "mode", "seq", "batch", "dtype", "option", "measured",
+                                    "forecast", "error %"},
+                         .right = {false, false, true, true, false, false, true, true, true},
+                         .fit = {Fit::kFront},
+                         .min_widths = {12}};
+  out += tables_of_gpus(evaluation.rows, "Kernels", kernels, style, kernel_cells);
+  out += tables_of_gpus(evaluation.models, "Whole models", models, style, model_cells);
+  if (!evaluation.models.empty())
     out += "Mean over models\n\n" + format_text_table(model_means(evaluation), style, 2) + "\n";
-  }
   if (!evaluation.unmatched.empty()) {
     out += fmt::format("Not evaluated ({})\n\n",
                        format_integer(static_cast<int64_t>(evaluation.unmatched.size())));

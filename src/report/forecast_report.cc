@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/text.h"
 #include "report/kernel_text.h"
@@ -20,31 +19,6 @@
 
 namespace tilecast {
 namespace {
-
-/// Identical kernels of one phase, joined for the table.
-struct Joined {
-  KernelForecast row;
-  int64_t count = 0;
-  double seconds = 0;
-};
-
-std::vector<Joined> join_alike(const Forecast& forecast) {
-  using Key = std::tuple<std::string_view, std::string_view, std::string_view,
-                         std::array<int64_t, NamedSizes::kMaxSizes>, int64_t>;
-  std::map<Key, size_t> index;
-  std::vector<Joined> joined;
-  for (const KernelForecast& k : forecast.kernels) {
-    const Key key = {k.phase, k.op, k.shape.type, k.shape.values, k.bytes};
-    const auto [it, fresh] = index.emplace(key, joined.size());
-    if (fresh) joined.push_back({.row = k});
-    Joined& group = joined[it->second];
-    group.count += k.count;
-    group.seconds += k.latency_s * static_cast<double>(k.count);
-  }
-  std::stable_sort(joined.begin(), joined.end(),
-                   [](const Joined& a, const Joined& b) { return a.seconds > b.seconds; });
-  return joined;
-}
 
 /// The peak, its parts, and what would help if it does not fit.
 void add_memory(Lines& lines, const MemoryForecast& m) {
@@ -83,6 +57,40 @@ void add_memory(Lines& lines, const MemoryForecast& m) {
   }
 }
 
+/// "MFU 43 %, HFU 57 %"; inference computes nothing again, so both are one number there.
+std::string utilization_text(const Forecast& f) {
+  const auto percent = [](double ratio) { return fmt::format("{:.0f} %", 100 * ratio); };
+  return f.mode == "training"
+             ? fmt::format("MFU {}, HFU {}", percent(f.mfu_ratio), percent(f.utilization_ratio))
+             : fmt::format("MFU {}", percent(f.mfu_ratio));
+}
+
+/// The work, and what it makes in a second.
+void add_work(Lines& lines, const Forecast& f) {
+  lines.add("work", format_si(static_cast<double>(f.flops), "FLOP"),
+            fmt::format("{} of memory traffic; {}", format_si(static_cast<double>(f.bytes), "B"),
+                        utilization_text(f)));
+  if (!f.gpu_flops_per_s) return;
+  const int64_t gpus = f.parallel ? f.parallel->ranks : 1;
+  const std::string flops = format_si(*f.gpu_flops_per_s, "FLOP/s");
+  if (!f.tokens_per_s) {
+    lines.add("throughput", flops, gpus > 1 ? "model FLOPs of a GPU" : "model FLOPs");
+    return;
+  }
+  const std::string each =
+      gpus > 1 ? fmt::format("{} tokens/s and {} of model FLOPs a GPU",
+                             format_count(*f.tokens_per_s / static_cast<double>(gpus)), flops)
+               : fmt::format("{} of model FLOPs", flops);
+  lines.add("throughput", format_count(*f.tokens_per_s) + " tokens/s", each);
+  if (!f.training_run) return;
+  const TrainingRun& run = *f.training_run;
+  lines.add("  whole run", format_count(run.days) + " days",
+            fmt::format("{} GPU hours; {} tokens in {} steps, without restarts, checkpoints or "
+                        "evaluations",
+                        format_count(run.gpu_hours), format_si(static_cast<double>(run.tokens), ""),
+                        format_count(run.steps)));
+}
+
 std::string totals(const Forecast& f, const TableStyle& style) {
   Lines lines;
   lines.add("latency", format_seconds(f.latency_s),
@@ -96,35 +104,27 @@ std::string totals(const Forecast& f, const TableStyle& style) {
   if (f.host_wait_s > 0.001 * f.latency_s)
     lines.add("  host", format_seconds(f.host_wait_s), "the GPU waits for launches");
   if (f.parallel) add_parallel(lines, f);
-  lines.add("work", format_si(static_cast<double>(f.flops), "FLOP"),
-            fmt::format("{} of memory traffic; {:.0f} % of the peak FLOP/s",
-                        format_si(static_cast<double>(f.bytes), "B"), 100 * f.utilization_ratio));
+  add_work(lines, f);
   lines.add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
   add_memory(lines, f.memory);
   return lines.text(style, true);
 }
 
-/// The name of a kernel, with a prefix if it is not part of the forward pass.
-std::string marked_name(const KernelForecast& kernel) {
-  if (kernel.phase == "forward" || kernel.name.starts_with(kernel.phase))
-    return std::string(kernel.name);
-  return fmt::format("{} {}", kernel.phase == "backward" ? "bwd" : kernel.phase, kernel.name);
-}
-
 /// The kernels that take the most time.
-TextTable kernels_table(const std::vector<Joined>& joined, double all_s, const TableStyle& style) {
+TextTable kernels_table(const std::vector<JoinedKernels>& joined, double all_s,
+                        const TableStyle& style) {
   TextTable table;
   table.header = {"operator", "share", "each", "count", "bound", "use", "kernel", "sizes"};
   table.right = {false, true, true, true, false, true, false, false};
   table.fit = kernel_columns_fit();
   table.min_widths = kernel_columns_least();
   for (size_t i = 0; i < joined.size() && i < style.rows; ++i) {
-    const Joined& j = joined[i];
+    const JoinedKernels& j = joined[i];
     std::string sizes = sizes_text(j.row.shape);
     if (j.row.tile && style.width >= kRoomForMore)
       sizes += fmt::format(" tile {}x{}", j.row.tile->first, j.row.tile->second);
     const std::string mark = j.row.extrapolated ? "*" : " ";
-    table.rows.push_back({marked_name(j.row), fmt::format("{:.1f} %", 100 * j.seconds / all_s),
+    table.rows.push_back({j.name("forward"), fmt::format("{:.1f} %", 100 * j.seconds / all_s),
                           format_seconds(j.seconds / static_cast<double>(j.count)) + mark,
                           format_integer(j.count), std::string(j.row.limit),
                           fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
@@ -151,13 +151,13 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
                                             clock_text(f.used.execution.clocks)),
                                 style) +
                     "\n" + totals(f, style) + "\n";
-  const std::vector<Joined> joined = join_alike(f);
+  const std::vector<JoinedKernels> joined = join_alike(f.kernels);
   // Over several ranks, the rows are of all stages.
   const double all_s = f.parallel ? f.kernels_s : f.latency_s;
   if (f.parallel && f.parallel->rank_tables.empty()) out += stages_table(*f.parallel, style) + "\n";
   if (f.parallel && !f.parallel->rank_tables.empty())
     out += rank_tables_text(f.parallel->rank_tables, style) + "\n";
-  out += format_text_table(kernels_table(joined, all_s, style), style);
+  if (style.rows > 0) out += format_text_table(kernels_table(joined, all_s, style), style);
   double rest = 0;
   for (size_t i = style.rows; i < joined.size(); ++i) rest += joined[i].seconds;
   if (joined.size() > style.rows)

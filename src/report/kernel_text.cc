@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <tuple>
 
 namespace tilecast {
 namespace {
@@ -33,6 +36,36 @@ std::string sizes_text(const NamedSizes& shape) {
   return out.starts_with(kOnce) ? out.substr(kOnce.size()) : out;
 }
 
+std::string JoinedKernels::name(std::string_view plain_phase) const {
+  std::string text(row.name);
+  if (row.phase != plain_phase && !text.starts_with(row.phase))
+    text = fmt::format("{} {}", row.phase == "backward" ? "bwd" : row.phase, text);
+  if (names.size() > 1) text += fmt::format(" +{}", names.size() - 1);
+  return text;
+}
+
+std::vector<JoinedKernels> join_alike(const std::vector<KernelForecast>& kernels) {
+  using Key = std::tuple<std::string_view, std::string_view, std::string_view, std::string_view,
+                         std::array<int64_t, NamedSizes::kMaxSizes>, int64_t>;
+  std::map<Key, size_t> index;
+  std::vector<JoinedKernels> joined;
+  for (const KernelForecast& k : kernels) {
+    const Key key = {k.phase, k.op, k.dtype, k.shape.type, k.shape.values, k.bytes};
+    const auto [it, fresh] = index.emplace(key, joined.size());
+    if (fresh) joined.push_back({.row = k, .names = {}});
+    JoinedKernels& group = joined[it->second];
+    group.count += k.count;
+    group.seconds += k.latency_s * static_cast<double>(k.count);
+    std::string name(k.name.substr(repeated_prefix(k.name)));
+    if (std::find(group.names.begin(), group.names.end(), name) == group.names.end())
+      group.names.push_back(std::move(name));
+  }
+  std::stable_sort(
+      joined.begin(), joined.end(),
+      [](const JoinedKernels& a, const JoinedKernels& b) { return a.seconds > b.seconds; });
+  return joined;
+}
+
 std::string without_vendor(const std::string& gpu_id) {
   for (const std::string_view vendor : {"nvidia-", "amd-"})
     if (gpu_id.starts_with(vendor)) return gpu_id.substr(vendor.size());
@@ -49,8 +82,8 @@ std::string dtype_text(const std::string& dtype, const std::string& source) {
 }
 
 std::vector<Fit> kernel_columns_fit() {
-  return {Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWhole,
-          Fit::kWhole,  Fit::kWhole, Fit::kEnd,   Fit::kEnd};
+  return {Fit::kFront, Fit::kWhole, Fit::kWhole, Fit::kWhole,
+          Fit::kWhole, Fit::kWhole, Fit::kEnd,   Fit::kEnd};
 }
 
 std::vector<size_t> kernel_columns_least() {

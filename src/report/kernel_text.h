@@ -11,6 +11,21 @@ namespace tilecast {
 /// The sizes of a kernel in the format of its type: "8 x [128x64x128]"; "1 x" is omitted.
 std::string sizes_text(const NamedSizes& shape);
 
+/// Kernels of equal work in one phase, which tables show as one row.
+struct JoinedKernels {
+  KernelForecast row;  ///< the first of them
+  int64_t count = 0;
+  double seconds = 0;              ///< of all
+  std::vector<std::string> names;  ///< without the part that repeats, each once
+
+  /// "bwd layers.0.mlp.up_proj +1": the phase if it is not `plain_phase`, the first name, and how
+  /// many others there are.
+  std::string name(std::string_view plain_phase) const;
+};
+
+/// The row that takes longest first.
+std::vector<JoinedKernels> join_alike(const std::vector<KernelForecast>& kernels);
+
 /// The dtype and, if it was not requested, where it comes from: "bf16 (torch_dtype)".
 std::string dtype_text(const std::string& dtype, const std::string& source);
 /// ", base clock" or ", 1305 MHz" of the option `clocks`; "" for the boost clock.

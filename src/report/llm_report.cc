@@ -26,14 +26,7 @@ std::string limits_text(const StepForecast& step) {
 /// The operators that take the most time of a step.
 std::string step_table(const StepForecast& step, const std::string& title,
                        const TableStyle& style) {
-  std::vector<const KernelForecast*> rows;
-  for (const KernelForecast& k : step.kernels) rows.push_back(&k);
-  const auto seconds = [](const KernelForecast& k) {
-    return k.latency_s * static_cast<double>(k.count);
-  };
-  std::sort(rows.begin(), rows.end(), [&](const KernelForecast* a, const KernelForecast* b) {
-    return seconds(*a) > seconds(*b);
-  });
+  const std::vector<JoinedKernels> rows = join_alike(step.kernels);
   TextTable table;
   table.header = {title, "share", "each", "count", "bound", "use", "kernel", "sizes"};
   table.right = {false, true, true, true, false, true, false};
@@ -41,20 +34,28 @@ std::string step_table(const StepForecast& step, const std::string& title,
   table.min_widths = kernel_columns_least();
   constexpr size_t kBound = 4;
   table.color = [&rows](size_t row, size_t column) {
-    return column == kBound ? limit_color(rows[row]->limit) : Color::kNone;
+    return column == kBound ? limit_color(rows[row].row.limit) : Color::kNone;
   };
   double all = 0;
-  for (const KernelForecast* k : rows) all += seconds(*k);
+  for (const JoinedKernels& joined : rows) all += joined.seconds;
   for (size_t i = 0; i < std::min(style.rows, rows.size()); ++i) {
-    const KernelForecast& k = *rows[i];
+    const KernelForecast& k = rows[i].row;
     table.rows.push_back(
-        {std::string(k.name), fmt::format("{:.1f} %", 100 * seconds(k) / all),
-         format_seconds(k.latency_s) + (k.extrapolated ? "*" : " "), format_integer(k.count),
-         std::string(k.limit), fmt::format("{:.0f} %", 100 * k.utilization_ratio),
-         std::string(k.op),
+        {rows[i].name(k.phase), fmt::format("{:.1f} %", 100 * rows[i].seconds / all),
+         format_seconds(rows[i].seconds / static_cast<double>(rows[i].count)) +
+             (k.extrapolated ? "*" : " "),
+         format_integer(rows[i].count), std::string(k.limit),
+         fmt::format("{:.0f} %", 100 * k.utilization_ratio), std::string(k.op),
          sizes_text(k.shape) + (style.width >= kRoomForMore ? fmt::format(" {}", k.dtype) : "")});
   }
-  return format_text_table(table, style);
+  double rest = 0;
+  for (size_t i = style.rows; i < rows.size(); ++i) rest += rows[i].seconds;
+  const std::string more = rows.size() > style.rows
+                               ? fmt::format("{} more kinds of kernels: {:.1f} %\n",
+                                             rows.size() - style.rows, 100 * rest / all)
+                               : "";
+  return style.rows > 0 ? format_text_table(table, style) + more
+                        : fmt::format("{}: {}", title, more);
 }
 
 /// " (tp 2, dp 4, ep 8)", where it is not tensor parallelism alone.

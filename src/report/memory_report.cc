@@ -60,7 +60,7 @@ std::string blocks_table(const MemoryTimeline& t, const TableStyle& style) {
   TextTable table;
   table.header = {"phase", "segment", "highest", "after", "at"};
   table.right = {false, false, true, true, false};
-  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kMiddle};
+  table.fit = {Fit::kWhole, Fit::kFront, Fit::kWhole, Fit::kWhole, Fit::kFront};
   const auto same_segment = [&](const MemoryBlock& a, const MemoryBlock& b) {
     return t.points[a.first].segment == t.points[b.first].segment &&
            t.points[a.first].phase == t.points[b.first].phase;
@@ -104,7 +104,7 @@ std::string holders_table(const MemoryTimeline& t, const TableStyle& style) {
   TextTable table;
   table.header = {"at the peak", "part", "bytes", "share", "count"};
   table.right = {false, false, true, true, true};
-  table.fit = {Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole};
+  table.fit = {Fit::kFront, Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kWhole};
   const auto peak = static_cast<double>(t.points[t.peak_point].parts.sum());
   for (size_t i = 0; i < t.holders.size() && i < style.rows; ++i) {
     const MemoryHolder& h = t.holders[i];

@@ -24,7 +24,9 @@ std::string counted(int64_t count, const std::string& one, const std::string& mo
 void add_parallel(Lines& lines, const Forecast& f) {
   const ParallelForecast& p = *f.parallel;
   lines.add("ranks", format_integer(p.ranks),
-            fmt::format("{} of {}", counted(p.nodes, "node"), p.cluster_name));
+            p.cluster_name.empty()
+                ? "one GPU"
+                : fmt::format("{} of {}", counted(p.nodes, "node"), p.cluster_name));
   lines.add("  batch", format_integer(f.batch),
             fmt::format("{} of {} on each data-parallel rank",
                         counted(p.microbatches, "micro-batch", "micro-batches"),

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "report/kernel_text.h"
 #include "report/text_table.h"
 #include "test_support.h"
 #include "tilecast/view.h"
@@ -7,14 +8,44 @@
 namespace tilecast {
 namespace {
 
-TEST(Shorten, NamesLoseTheirMiddle) {
-  EXPECT_EQ(shorten_middle("h.0.mlp.c_fc", 12), "h.0.mlp.c_fc");
-  EXPECT_EQ(shorten_middle("h.0.mlp.c_fc", 9), "h.0.…c_fc");
-  EXPECT_EQ(shorten_middle("layers.0.self_attn.qkv_proj", 20), "layers.0.…qkv_proj");
-  EXPECT_EQ(shorten_middle("bwd h.0.attn.softmax", 13), "bwd …softmax");
-  EXPECT_EQ(shorten_middle("abcdefghijklmnop", 9), "abcd…mnop");
-  EXPECT_EQ(shorten_middle("layers.0.mlp.gate_up_proj", 13), "…gate_up_proj");
-  EXPECT_EQ(shorten_middle("abcdef", 2), "ab");
+TEST(Shorten, NamesLoseThePartThatRepeatsFirst) {
+  EXPECT_EQ(shorten_front("h.0.mlp.c_fc", 12), "h.0.mlp.c_fc");
+  EXPECT_EQ(shorten_front("h.0.mlp.c_fc", 11), "…mlp.c_fc");
+  EXPECT_EQ(shorten_front("h.0.mlp.c_fc", 8), "…c_fc");
+  EXPECT_EQ(shorten_front("layers.0.self_attn.qkv_proj", 20), "…self_attn.qkv_proj");
+  EXPECT_EQ(shorten_front("layers.0.self_attn.qkv_proj", 18), "…qkv_proj");
+  EXPECT_EQ(shorten_front("encoder.layer.11.output.dense", 22), "…output.dense");
+  EXPECT_EQ(shorten_front("bwd h.0.attn.softmax", 17), "bwd …attn.softmax");
+  EXPECT_EQ(shorten_front("bwd h.0.attn.softmax", 13), "bwd …softmax");
+  EXPECT_EQ(shorten_front("bwd h.0.attn.softmax", 11), "…softmax") << "the mark goes last";
+  EXPECT_EQ(shorten_front("layers.0.self_attn.k_proj +1", 12), "…k_proj +1");
+  EXPECT_EQ(shorten_front("nvidia-a100-sxm4-80gb", 16), "…a100-sxm4-80gb");
+  EXPECT_EQ(shorten_front("llama-3.1-70b", 9), "…3.1-70b") << "a version, no layer";
+  EXPECT_EQ(shorten_front("abcdefghijklmnop", 9), "…ijklmnop");
+  EXPECT_EQ(shorten_front("layers.0.mlp.gate_up_proj", 13), "…gate_up_proj");
+  EXPECT_EQ(shorten_front("abcdef", 2), "ab");
+}
+
+TEST(Kernels, OfEqualWorkAreOneRow) {
+  const auto kernel = [](std::string_view name, std::string_view phase, int64_t bytes) {
+    return KernelForecast{.name = name,
+                          .op = "linear",
+                          .phase = phase,
+                          .dtype = "bf16",
+                          .count = 2,
+                          .latency_s = 1e-3,
+                          .bytes = bytes};
+  };
+  const std::vector<JoinedKernels> joined =
+      join_alike({kernel("layers.0.k_proj", "forward", 8), kernel("layers.0.v_proj", "forward", 8),
+                  kernel("layers.3.k_proj", "forward", 8), kernel("layers.0.k_proj", "backward", 8),
+                  kernel("layers.3.k_proj", "forward", 9)});
+  ASSERT_EQ(joined.size(), 3u);
+  EXPECT_EQ(joined[0].count, 6);
+  EXPECT_DOUBLE_EQ(joined[0].seconds, 6e-3);
+  EXPECT_EQ(joined[0].name("forward"), "layers.0.k_proj +1");
+  EXPECT_EQ(joined[1].name("forward"), "bwd layers.0.k_proj");
+  EXPECT_EQ(joined[2].name("forward"), "layers.3.k_proj");
 }
 
 TEST(Shorten, DescriptionsLoseTheirLastWords) {
@@ -22,6 +53,18 @@ TEST(Shorten, DescriptionsLoseTheirLastWords) {
   EXPECT_EQ(shorten_end("A100, A100-80GB, A100-SXM", 18), "A100, A100-80GB…");
   EXPECT_EQ(shorten_end("abcdefgh", 5), "abcd…");
   EXPECT_EQ(shorten_end("äöüäöü", 4), "äöü…");
+}
+
+TEST(Wrap, KeepsANumberWithItsUnit) {
+  using Lines = std::vector<std::string>;
+  EXPECT_EQ(wrap_text("takes about 3.17 ms more", 16), (Lines{"takes about", "3.17 ms more"}));
+  EXPECT_EQ(wrap_text("interval 2.75 ms to 4.75 ms", 12),
+            (Lines{"interval", "2.75 ms to", "4.75 ms"}));
+  EXPECT_EQ(wrap_text("reads 131 MB, then 3 TB/s", 10),
+            (Lines{"reads", "131 MB,", "then", "3 TB/s"}));
+  EXPECT_EQ(wrap_text("of 1,024 tokens", 9), (Lines{"of", "1,024", "tokens"}))
+      << "too wide together";
+  EXPECT_EQ(wrap_text("layer 12 is s", 9), (Lines{"layer 12", "is s"}));
 }
 
 TEST(Wrap, BreaksAtBlanksAndInLongWords) {
@@ -89,7 +132,7 @@ TextTable sample_table() {
   table.rows = {{"layers.0.self_attn.qkv_proj", "12.5", "a sentence that takes several words"},
                 {"lm_head", "1.0", "short"}};
   table.right = {false, true, false};
-  table.fit = {Fit::kMiddle, Fit::kWhole, Fit::kWrap};
+  table.fit = {Fit::kFront, Fit::kWhole, Fit::kWrap};
   return table;
 }
 
@@ -127,7 +170,7 @@ TEST(TextTable, GivesWayToTheWidth) {
             "                           in\n"
             "                     interval\n"
             "name                        %  what it is\n"
-            "layers.0.…qkv_proj       12.5  a sentence that takes several\n"
+            "…self_attn.qkv_proj      12.5  a sentence that takes several\n"
             "                               words\n"
             "lm_head                   1.0  short\n");
 }

@@ -65,18 +65,16 @@ std::string tables_text(const ShardForecast& f, const TableStyle& style) {
   TextTable table;
   table.header = {"table", "rows", "dim", "way", "memory", "forward", "backward", "ranks"};
   table.right = {false, true, true, false, true, true, true, false};
-  table.fit = {Fit::kMiddle, Fit::kWhole, Fit::kWhole, Fit::kWhole,
-               Fit::kWhole,  Fit::kWhole, Fit::kWhole, Fit::kEnd};
+  table.fit = {Fit::kFront, Fit::kWhole, Fit::kWhole, Fit::kWhole,
+               Fit::kWhole, Fit::kWhole, Fit::kWhole, Fit::kEnd};
   const size_t shown = std::min(order.size(), style.rows);
   for (size_t i = 0; i < shown; ++i) {
     const ShardedTable& t = f.tables[order[i]];
-    std::string way(t.way);
-    std::replace(way.begin(), way.end(), '_', '-');
-    table.rows.push_back({printable(t.name), format_integer(t.rows), format_integer(t.dim), way,
-                          format_bytes(t.bytes), format_seconds(t.forward_s),
+    table.rows.push_back({printable(t.name), format_integer(t.rows), format_integer(t.dim),
+                          std::string(t.way), format_bytes(t.bytes), format_seconds(t.forward_s),
                           format_seconds(t.backward_s), ranks_word(t.ranks)});
   }
-  std::string text = format_text_table(table, style);
+  std::string text = shown > 0 ? format_text_table(table, style) : "";
   if (shown < order.size())
     text += fmt::format("{} more tables; --format csv lists all\n", order.size() - shown);
   return text;

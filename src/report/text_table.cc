@@ -30,7 +30,7 @@ size_t least_width(const TextTable& table, size_t column, size_t natural) {
   if (fit == Fit::kWhole) return natural;
   if (column < table.min_widths.size() && table.min_widths[column] > 0)
     return std::min(natural, table.min_widths[column]);
-  return std::min(natural, fit == Fit::kMiddle ? kName : kText);
+  return std::min(natural, fit == Fit::kFront ? kName : kText);
 }
 
 size_t longest_word(const std::string& text) {
@@ -65,7 +65,7 @@ void narrow(const TextTable& table, const std::vector<size_t>& natural, size_t r
 
 /// Shortens the text of a cell to a width. Cells that wrap are handled elsewhere.
 std::string shortened(Fit fit, const std::string& text, size_t width) {
-  return fit == Fit::kMiddle ? shorten_middle(text, width) : shorten_end(text, width);
+  return fit == Fit::kFront ? shorten_front(text, width) : shorten_end(text, width);
 }
 
 /// Names that are cut at a dot often do not fill their column; gives the unused width to other
@@ -74,7 +74,7 @@ void share_spare(const TextTable& table, const std::vector<size_t>& natural, siz
                  std::vector<size_t>& widths) {
   for (size_t c = 0; c < widths.size(); ++c) {
     const Fit fit = fit_of(table, c);
-    if (fit != Fit::kMiddle && fit != Fit::kEnd) continue;
+    if (fit != Fit::kFront && fit != Fit::kEnd) continue;
     size_t longest = c < table.header.size() ? longest_word(table.header[c]) : 0;
     for (const Row& row : table.rows) {
       if (c < row.size())
@@ -82,9 +82,13 @@ void share_spare(const TextTable& table, const std::vector<size_t>& natural, siz
     }
     widths[c] = std::min(widths[c], longest);
   }
-  for (size_t c = 0; c < widths.size(); ++c) {
-    if (fit_of(table, c) != Fit::kWhole)
-      widths[c] += std::min(natural[c] - widths[c], room - total(widths));
+  // Names that were cut gain nothing from a little more: they come last.
+  for (const bool names : {false, true}) {
+    for (size_t c = 0; c < widths.size(); ++c) {
+      const Fit fit = fit_of(table, c);
+      if (fit != Fit::kWhole && (fit == Fit::kFront) == names)
+        widths[c] += std::min(natural[c] - widths[c], room - total(widths));
+    }
   }
 }
 
@@ -254,8 +258,10 @@ std::string Lines::text(const TableStyle& style, bool right) const {
   TextTable table = table_;
   if (right) table.right = {false, true, false};
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
-  table.color = [&table](size_t row, size_t column) {
-    return column == 2 ? note_color(table.rows[row][column]) : Color::kNone;
+  table.color = [&](size_t row, size_t column) {
+    return column == 1   ? colors_[row]
+           : column == 2 ? note_color(table.rows[row][column])
+                         : Color::kNone;
   };
   return format_text_table(table, style, 2);
 }

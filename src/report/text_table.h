@@ -11,10 +11,10 @@ namespace tilecast {
 
 /// How a column is shortened if the table is wider than the terminal.
 enum class Fit {
-  kWhole,   ///< never: numbers, short words
-  kMiddle,  ///< in the middle, for names: "layers.0.…qkv_proj"
-  kEnd,     ///< at the end, for descriptions: "linear [4096x5120x1280]…"
-  kWrap,    ///< wrapped to several lines, for sentences
+  kWhole,  ///< never: numbers, short words
+  kFront,  ///< at the front, for names: "…self_attn.qkv_proj"
+  kEnd,    ///< at the end, for descriptions: "linear [4096x5120x1280]…"
+  kWrap,   ///< wrapped to several lines, for sentences
 };
 
 /// Colors of text on a terminal.
@@ -47,12 +47,18 @@ Color note_color(std::string_view note);
 /// Width of UTF-8 text on a terminal; each character counts as one column.
 size_t display_width(std::string_view text);
 
-/// Shortens text to `width` columns; "…" replaces the removed part. `shorten_middle` keeps both
-/// ends and prefers to cut at a dot; `shorten_end` prefers to cut between words.
-std::string shorten_middle(const std::string& text, size_t width);
+/// Shortens text to `width` columns; "…" replaces the removed part. `shorten_front` removes the
+/// part of a name that repeats first ("layers.0."), then further parts; a mark before the name
+/// ("bwd ") stays. `shorten_end` prefers to cut between words.
+std::string shorten_front(const std::string& text, size_t width);
 std::string shorten_end(const std::string& text, size_t width);
 
-/// Wraps text to lines of at most `width` columns, at spaces if possible.
+/// The length of the part of a name that repeats, up to the first number among its parts: that of
+/// "layers.0." in "layers.0.mlp.down_proj"; 0: none.
+size_t repeated_prefix(std::string_view name);
+
+/// Wraps text to lines of at most `width` columns, at spaces if possible; a number and its unit
+/// stay together.
 std::vector<std::string> wrap_text(const std::string& text, size_t width);
 
 /// The table as text: lines with an indent of `indent` spaces, at most `style.width` columns wide,
@@ -63,14 +69,17 @@ std::string format_text_table(const TextTable& table, const TableStyle& style, s
 /// A table of names, values and remarks; long remarks are wrapped.
 class Lines {
  public:
-  void add(const std::string& name, const std::string& value, const std::string& more) {
+  void add(const std::string& name, const std::string& value, const std::string& more,
+           Color value_color = Color::kNone) {
     table_.rows.push_back({name, value, more});
+    colors_.push_back(value_color);
   }
   /// `right`: the values are right-aligned.
   std::string text(const TableStyle& style, bool right = false) const;
 
  private:
   TextTable table_;
+  std::vector<Color> colors_;  ///< of the values
 };
 
 }  // namespace tilecast

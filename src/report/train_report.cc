@@ -14,7 +14,7 @@ std::string error_table(const std::string& title, const std::vector<TrainError>&
   TextTable table;
   table.header = {"gpu", "op", "dtype", "software", "rows", "mean %", "median %", "roofline %"};
   table.right = {false, false, false, false, true, true, true, true};
-  table.fit = {Fit::kMiddle, Fit::kMiddle};
+  table.fit = {Fit::kFront, Fit::kFront};
   for (const TrainError& e : errors)
     table.rows.push_back(
         {e.gpu, e.op, e.dtype, e.software, format_integer(static_cast<int64_t>(e.count)),
@@ -35,7 +35,7 @@ std::string collective_train_table(const CollectiveTrainResult& result, const Ta
   TextTable table;
   table.header = {"rows of", "gpu", "collective", "rows", "mean %", "median %", "p90 %"};
   table.right = {false, false, false, true, true, true, true};
-  table.fit = {Fit::kWhole, Fit::kMiddle, Fit::kWhole};
+  table.fit = {Fit::kWhole, Fit::kFront, Fit::kWhole};
   for (const CollectiveError& e : result.errors)
     table.rows.push_back(
         {e.split, e.gpu, e.op.empty() ? "all of NCCL" : e.op,

@@ -1,7 +1,10 @@
 // conv n=32 c=256 h=56 w=56 k=64 r=1 s=1 dtype=fp32 dir=F on amd-mi50
 //
-//   solver       time     80 % interval       listed  parameters
-//   ConvAsm1x1U  0.61 ms  0.52 ms to 0.73 ms  97 %    1,16,4,64,1,4,1,4
+//   solver       time     80 % interval       listed  ranked
+//   ConvAsm1x1U  0.61 ms  0.52 ms to 0.73 ms    97 %  0.62 ms
+//
+//   parameters of                     probability
+//   ConvAsm1x1U    1,16,4,64,1,4,1,4       10.9 %
 //
 //   fallback (order assumed)  GemmFwd1x1_0_1 1.10 ms, 1.80 times as long (80 % interval 1.5 to 2.1)
 
@@ -27,29 +30,29 @@ std::string gain_text(const TuneForecast& f) {
                      f.gain_ratio, f.gain_low_ratio, f.gain_high_ratio);
 }
 
-/// A row for each solver, and one for each further set of parameters of the first.
 TextTable solver_table(const TuneForecast& f) {
-  TextTable table;
-  bool tuned = false;
-  for (const SolverForecast& s : f.solvers) tuned = tuned || !s.parameters.empty();
-  table.header = {"solver", "time", "80 % interval", "listed"};
-  if (tuned) table.header.insert(table.header.end(), {"parameters", "probability"});
-  table.right = {false, true, false, true, false, true};
+  TextTable table{.header = {"solver", "time", "80 % interval", "listed", "ranked"},
+                  .right = {false, true, false, true, true},
+                  .fit = {Fit::kFront}};
+  for (const SolverForecast& s : f.solvers)
+    table.rows.push_back(
+        {s.name, format_seconds(s.latency_s),
+         fmt::format("{} to {}", format_seconds(s.low_s), format_seconds(s.high_s)),
+         fmt::format("{:.0f} %", 100 * s.listed_probability), format_seconds(s.ranked_s)});
+  return table;
+}
+
+/// All sets of the best solver, or of the only one; of the others the best set.
+TextTable parameters_table(const TuneForecast& f) {
+  TextTable table{.header = {"parameters of", "", "probability"},
+                  .right = {false, false, true},
+                  .fit = {Fit::kFront, Fit::kWrap}};
   for (const SolverForecast& s : f.solvers) {
-    std::vector<std::string> row = {
-        s.name, format_seconds(s.latency_s),
-        fmt::format("{} to {}", format_seconds(s.low_s), format_seconds(s.high_s)),
-        fmt::format("{:.0f} %", 100 * s.listed_probability)};
-    if (tuned && s.parameters.empty()) row.insert(row.end(), {"-", ""});
-    // All sets of the best solver, or of the only one; of the others the best set.
     const size_t sets = &s == &f.solvers.front() ? s.parameters.size() : 1;
-    for (size_t i = 0; i < std::min(sets, s.parameters.size()); ++i) {
-      if (i > 0) row = {"", "", "", ""};
-      row.push_back(s.parameters[i].text);
-      row.push_back(fmt::format("{:.1f} %", 100 * std::exp(s.parameters[i].log_probability)));
-      table.rows.push_back(row);
-    }
-    if (s.parameters.empty()) table.rows.push_back(row);
+    for (size_t i = 0; i < std::min(sets, s.parameters.size()); ++i)
+      table.rows.push_back(
+          {i == 0 ? s.name : "", s.parameters[i].text,
+           fmt::format("{:.1f} %", 100 * std::exp(s.parameters[i].log_probability))});
   }
   return table;
 }
@@ -63,11 +66,19 @@ std::string tune_table(const std::vector<TuneForecast>& forecasts, const TableSt
     const std::string name = f.name.empty() ? "" : f.name + ": ";
     out += title_lines(fmt::format("{}{} on {}", name, f.problem, f.gpu), style) + "\n";
     out += format_text_table(solver_table(f), style, 2) + "\n";
+    if (const TextTable table = parameters_table(f); !table.rows.empty())
+      out += format_text_table(table, style, 2) + "\n";
     TextTable fallback;
     fallback.rows = {{"fallback (order assumed)", gain_text(f)}};
     fallback.fit = {Fit::kWhole, Fit::kWrap};
     out += format_text_table(fallback, style, 2);
   }
+  out += "\n";
+  for (const std::string& line :
+       wrap_text("Sorted by 'ranked': the time, longer for solvers that a search is less likely to "
+                 "list among the fastest ('listed').",
+                 static_cast<size_t>(style.width)))
+    out += line + "\n";
   return out;
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <optional>
+#include <type_traits>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -14,7 +15,11 @@ namespace {
 /// nullopt if the text is not a number of the type within the option's range.
 template <typename T>
 std::optional<T> find_number(const OptionDef& option, std::string_view text) {
-  const std::optional<T> value = parse_number<T>(text);
+  std::optional<T> value;
+  if constexpr (std::is_same_v<T, int64_t>)
+    value = parse_whole(text);
+  else
+    value = parse_number<T>(text);
   if (!value) return std::nullopt;
   const auto number = static_cast<double>(*value);
   if (!(number >= option.min && number <= option.max)) return std::nullopt;

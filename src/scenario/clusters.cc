@@ -100,8 +100,8 @@ CollectiveForecast forecast_collective(const CollectiveQuery& query) {
                                  .low_s = time.low_s,
                                  .high_s = time.high_s,
                                  .algorithm = choice_word(time.algorithm),
-                                 .start_s = time.latency_s,
-                                 .transfer_s = time.transfer_s,
+                                 .start_s = std::min(time.latency_s, time.seconds),
+                                 .transfer_s = std::max(0.0, time.seconds - time.latency_s),
                                  .link_bytes = time.use.link_bytes,
                                  .network_bytes = time.use.network_bytes,
                                  .extrapolated = time.extrapolated};

@@ -4,6 +4,7 @@
 #include "base/text.h"
 #include "ops/op_def.h"
 #include "ops/sizes.h"
+#include "predict/explain.h"
 #include "request/access.h"
 #include "scenario/internal.h"
 #include "scenario/parallel/parallel.h"
@@ -88,27 +89,85 @@ static SizeList size_list(const OpDef& op, const std::vector<GivenSize>& sizes) 
   return list;
 }
 
+namespace {
+
+/// Kernels of one operator with their conditions.
+struct AskedKernels {
+  std::vector<Kernel> kernels;
+  Conditions conditions;
+};
+
+AskedKernels asked_kernels(const std::string& op, const Device& device, const std::string& dtype,
+                           const std::vector<GivenSize>& sizes, const KernelOptions& options) {
+  Request checked;
+  set_option(checked, *find_option("clocks", RequestKind::kPass), options.clocks);
+  return {
+      kernels_of_sizes(op, parse_dtype(dtype, "`dtype`"), size_list(op_def(require_op(op)), sizes)),
+      {.software = parse_software(options.software, "`software`"),
+       .caches = options.warm ? Caches::kWarm : Caches::kCold,
+       .clock_hz = clock_of(options.clocks, device)}};
+}
+
+/// Where rows of the same software and precision are from.
+std::string measured_text(const NearestRows& rows) {
+  if (rows.on_device) return "device";
+  if (rows.in_class) return "class";
+  return rows.anywhere ? "other devices" : "nothing";
+}
+
+KernelExplanation explanation_of(const Kernel& kernel, const KernelTime& time,
+                                 const Explanation& why) {
+  KernelExplanation row{.name = std::string(op_def(kernel.op).name), .roofline_s = why.roofline_s};
+  if (time.seconds > 0) {
+    row.flops_per_s = static_cast<double>(kernel.flops) / time.seconds;
+    row.bytes_per_s = static_cast<double>(kernel.bytes()) / time.seconds;
+  }
+  if (why.clock_hz > 0) row.clock_hz = why.clock_hz;
+  if (why.law) {
+    row.law_s = why.law->seconds;
+    row.start_s = why.law->start_s;
+    row.memory_s = why.law->memory_s;
+    row.compute_s = why.law->compute_s;
+    row.busy_ratio = why.law->busy;
+    row.power_s = why.power_s;
+    row.learned_factor = why.learned_factor;
+    row.measured = why.nearest ? measured_text(*why.nearest) : "nothing";
+  }
+  if (why.nearest) {
+    row.nearest_gpu = why.nearest->device;
+    row.similarity = why.nearest->similarity;
+    row.outside = why.nearest->outside;
+  }
+  return row;
+}
+
+}  // namespace
+
 std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuRef& gpu,
                                                const std::string& dtype,
                                                const std::vector<GivenSize>& sizes,
                                                const KernelOptions& options) const {
+  return explained_kernel(op, gpu, dtype, sizes, options).kernels;
+}
+
+KernelAnswer Forecaster::explained_kernel(const std::string& op, const GpuRef& gpu,
+                                          const std::string& dtype,
+                                          const std::vector<GivenSize>& sizes,
+                                          const KernelOptions& options) const {
   const Predictor& predictor = impl_->predictor(parse_predictor(options.predictor));
-  Request checked;
-  set_option(checked, *find_option("clocks", RequestKind::kPass), options.clocks);
-  const std::vector<Kernel> kernels =
-      kernels_of_sizes(op, parse_dtype(dtype, "`dtype`"), size_list(op_def(require_op(op)), sizes));
-  const Conditions conditions{.software = parse_software(options.software, "`software`"),
-                              .caches = options.warm ? Caches::kWarm : Caches::kCold,
-                              .clock_hz = clock_of(options.clocks, gpu.content->device)};
+  const Device& device = gpu.content->device;
+  const auto [kernels, conditions] = asked_kernels(op, device, dtype, sizes, options);
   std::vector<KernelTime> times(kernels.size());
-  predictor.predict(kernels, gpu.content->device, conditions, times);
-  std::vector<KernelForecast> rows;
+  predictor.predict(kernels, device, conditions, times);
+  KernelAnswer answer;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    rows.push_back(describe(kernels[i], times[i]));
-    rows.back().name = rows.back().op;
-    rows.back().phase = "forward";
+    KernelForecast& row = answer.kernels.emplace_back(describe(kernels[i], times[i]));
+    row.name = row.op;
+    row.phase = "forward";
+    answer.explanations.push_back(explanation_of(
+        kernels[i], times[i], explain(kernels[i], device, conditions, times[i], impl_->weights)));
   }
-  return rows;
+  return answer;
 }
 
 }  // namespace tilecast

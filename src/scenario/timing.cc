@@ -106,6 +106,14 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   return row;
 }
 
+int64_t recomputed_flops(const Node& node, const Kernel& kernel) {
+  if (node.recomputed) return kernel.flops;
+  const Attention* attention = kernel.as<Attention>();
+  // One of five products: work_attention_backward in ops/attention.cc.
+  constexpr int64_t kBackwardProducts = 5;
+  return attention != nullptr && attention->backward ? kernel.flops / kBackwardProducts : 0;
+}
+
 std::vector<KernelForecast> describe_events(const Timeline& timeline, const Program& program,
                                             const std::vector<KernelTime>& times,
                                             TextArena& names) {
@@ -117,6 +125,7 @@ std::vector<KernelForecast> describe_events(const Timeline& timeline, const Prog
     row.name = names.add(node.name);
     row.phase = phase_name(node.phase);
     row.count = event.count;
+    row.recomputed_flops = recomputed_flops(node, program.kernels[event.kernel]);
     rows.push_back(std::move(row));
   }
   return rows;

@@ -42,6 +42,10 @@ Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_cou
 
 KernelForecast describe(const Kernel& kernel, const KernelTime& time);
 
+/// FLOPs of one launch of a node that repeat work of the forward pass: activation checkpointing,
+/// and the scores that the backward pass of fused attention computes again.
+int64_t recomputed_flops(const Node& node, const Kernel& kernel);
+
 /// One row for each event of the timeline. The names of the nodes are stored in `names`.
 std::vector<KernelForecast> describe_events(const Timeline& timeline, const Program& program,
                                             const std::vector<KernelTime>& times, TextArena& names);

@@ -19,6 +19,8 @@ template const RecordDef& record_of<AcceleratorLayer>();
 template const RecordDef& record_of<ClusterEntry>();
 template const RecordDef& record_of<CollectiveForecast>();
 template const RecordDef& record_of<ComparedGpu>();
+template const RecordDef& record_of<Comparison>();
+template const RecordDef& record_of<KernelDifference>();
 template const RecordDef& record_of<Estimate>();
 template const RecordDef& record_of<Evaluation>();
 template const RecordDef& record_of<Forecast>();
@@ -50,6 +52,7 @@ std::span<const ResultDef> results() {
       ResultDef{"accelerator", "forecast MODEL --gpu ACCELERATOR",
                 &record_of<AcceleratorForecast>()},
       ResultDef{"gpu_comparison", "forecast MODEL --gpus A,B", &record_of<GpuComparison>()},
+      ResultDef{"comparison", "compare A B", &record_of<Comparison>()},
       ResultDef{"memory", "forecast MODEL --gpu GPU --memory-timeline json",
                 &record_of<MemoryTimeline>()},
       ResultDef{"kernel", "kernel OP --gpu GPU", &record_of<KernelAnswer>()},

@@ -33,6 +33,11 @@ const std::string& text(const Warning& warning, std::string_view name) {
   return fact<std::string>(warning, name);
 }
 
+/// "34 %"; "less than 1 %" where rounding would say 0 %.
+std::string share_text(double share) {
+  return share < 0.005 ? "less than 1 %" : fmt::format("{:.0f} %", 100 * share);
+}
+
 /// "prefill: "; "" for a whole pass.
 std::string step_prefix(const Warning& warning) {
   return warning.subject.empty() ? "" : warning.subject + ": ";
@@ -69,15 +74,15 @@ std::string cache_dtype_replaced(const Warning& w) {
 
 std::string extrapolated(const Warning& w) {
   return fmt::format(
-      "{}{:.0f} % of the time is extrapolated outside the training range; the interval is widened",
-      step_prefix(w), 100 * w.share);
+      "{}{} of the time is extrapolated outside the training range; the interval is widened",
+      step_prefix(w), share_text(w.share));
 }
 
 std::string no_model(const Warning& w) {
   return fmt::format(
-      "{}the weights have no model for {}: {:.0f} % of the time comes from the roofline of the "
-      "data sheet",
-      step_prefix(w), text(w, "kernels"), 100 * w.share);
+      "{}the weights have no model for {}: {} of the time comes from the roofline of the data "
+      "sheet",
+      step_prefix(w), text(w, "kernels"), share_text(w.share));
 }
 
 std::string host_wait(const Warning& w) {
@@ -88,23 +93,23 @@ std::string host_wait(const Warning& w) {
         "without the host)";
   else if (fact<int64_t>(w, "cuda_graphs") == 0)
     advice = "; CUDA graphs would help";
-  return fmt::format("{}the GPU waits for the host {:.0f} % of the time{}", step_prefix(w),
-                     100 * w.share, advice);
+  return fmt::format("{}the GPU waits for the host {} of the time{}", step_prefix(w),
+                     share_text(w.share), advice);
 }
 
 std::string unmeasured_links(const Warning& w) {
   return fmt::format(
-      "{}: collectives were not measured on some of its links: {:.0f} % of the time is exposed "
+      "{}: collectives were not measured on some of its links: {} of the time is exposed "
       "communication, in part by the law alone",
-      w.subject, 100 * w.share);
+      w.subject, share_text(w.share));
 }
 
 std::string one_measured_server(const Warning& w) {
   return fmt::format(
-      "{}: {:.0f} % of the time is communication, in part over PCIe as it was measured on one "
+      "{}: {} of the time is communication, in part over PCIe as it was measured on one "
       "server with L40S; PCIe of other servers may be much faster or slower: describe yours in a "
       "cluster file (--cluster FILE)",
-      w.subject, 100 * w.share);
+      w.subject, share_text(w.share));
 }
 
 std::string slower_experts(const Warning& w) {
@@ -199,6 +204,18 @@ std::string overloaded(const Warning& w) {
       load, fact<double>(w, "answered"));
 }
 
+std::string does_not_start(const Warning& w) {
+  const std::string longest = format_integer(fact<int64_t>(w, "max_model_len"));
+  const auto tokens = fact<int64_t>(w, "tokens_that_fit");
+  return tokens > 0
+             ? fmt::format(
+                   "the server does not start, so no load is simulated: its cache holds {} tokens, "
+                   "fewer than one sequence of --max-model-len {}; use --max-model-len {} or less",
+                   format_integer(tokens), longest, format_integer(tokens))
+             : "the server does not start, so no load is simulated: no memory is left for the "
+               "cache";
+}
+
 struct WarningDef {
   WarningCode code;
   std::string_view name;
@@ -225,7 +242,8 @@ constexpr WarningDef kWarnings[] = {
     {WarningCode::kTightMemory, "tight_memory", tight_memory},
     {WarningCode::kLengthsIgnored, "lengths_ignored", lengths_ignored},
     {WarningCode::kIdleClients, "idle_clients", idle_clients},
-    {WarningCode::kOverloaded, "overloaded", overloaded}};
+    {WarningCode::kOverloaded, "overloaded", overloaded},
+    {WarningCode::kDoesNotStart, "does_not_start", does_not_start}};
 
 const WarningDef& def_of(WarningCode code) {
   const auto* found =

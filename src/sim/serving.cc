@@ -225,14 +225,18 @@ class ServingSimulation {
     const double busy_s = main_->busy_s();
     const auto servers = static_cast<double>(fleet_.pool.servers);
     if (steps > 0) result.mean_batch = static_cast<double>(decoded) / static_cast<double>(steps);
-    result.busy_share = last > first ? busy_s / servers / (last - first) : 0;
+    // Sums of times round: a server that always works would be busy for 1.0000000000000002.
+    const auto share_of = [&](double seconds) {
+      return last > first ? std::min(1.0, seconds / (last - first)) : 0;
+    };
+    result.busy_share = share_of(busy_s / servers);
     if (busy_s > 0)
       result.cache_use =
           used / busy_s / static_cast<double>(limits.cache_blocks) / static_cast<double>(limits.dp);
     double prefill_s = 0;
     if (prefill_) {
       prefill_s = prefill_->busy_s() / static_cast<double>(fleet_.prefill->servers);
-      result.prefill_busy_share = last > first ? prefill_s / (last - first) : 0;
+      result.prefill_busy_share = share_of(prefill_s);
       if (transfers_ > 0) result.mean_transfer_s = transferred_s_ / static_cast<double>(transfers_);
     }
     result.keeps_up = load_.concurrency > 0 ||

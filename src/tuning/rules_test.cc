@@ -110,6 +110,21 @@ TEST(BundledRules, AreOfSolversThatTheTranslatorKnows) {
   }
 }
 
+TEST(BundledRules, PixelsOfDirectConvolutionsAreAMultipleOfTheirTile) {
+  const RuleFile& rules = *find_rules("ConvOclDirectFwd1x1");
+  const auto accepts = [&](const std::string& sizes, int64_t tile) {
+    const BoundRules bound(
+        rules, sizes_of(parse_problem("conv n=8 c=24 k=40 r=1 s=1 dtype=fp32 " + sizes, "p")));
+    return bound.accepts(std::vector<int64_t>{1, 64, 1, 1, 0, tile, 8, 4, 0});
+  };
+  for (const int64_t tile : {1, 2, 4}) {
+    EXPECT_TRUE(accepts("h=14 w=14", tile)) << "196 pixels";
+    EXPECT_EQ(accepts("h=7 w=7", tile), tile == 1) << "49 pixels";
+    EXPECT_EQ(accepts("h=27 w=27 stride=2", tile), tile <= 2) << "rows of 14 pixels";
+    EXPECT_EQ(accepts("h=13 w=13 stride=2", tile), tile == 1) << "rows of 7 pixels";
+  }
+}
+
 TEST(Beam, EveryAnswerIsLegalAndNoBeamDies) {
   const Device device = find_device("gfx906_60");
   Rng rng(4);

@@ -44,9 +44,15 @@ class Commands(unittest.TestCase):
 
     def test_comparison(self):
         self.check(["forecast", "gpt2_large", "--gpus", "H100,T4", "--batch", "4"],
-                   tilecast.compare("gpt2_large", gpus=["H100", "T4"], batch=4))
+                   tilecast.compare_gpus("gpt2_large", gpus=["H100", "T4"], batch=4))
         self.check(["forecast", "llama-3-8b", "--gpus", "H100,L40S", "--prompt", "128", "--output", "16"],
-                   tilecast.compare("llama-3-8b", [tilecast.load_gpu("H100"), "L40S"], prompt=128, output=16))
+                   tilecast.compare_gpus("llama-3-8b", [tilecast.load_gpu("H100"), "L40S"], prompt=128, output=16))
+
+    def test_comparison_of_two(self):
+        self.check(["compare", "H100", "T4", "--model", "gpt2_med", "--batch", "2"],
+                   tilecast.compare("H100", "T4", model="gpt2_med", batch=2))
+        with self.assertRaisesRegex(tilecast.InputError, "'T4' states no model: give it with `model`"):
+            tilecast.compare("T4", "H100")
 
     def test_memory_timeline(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -143,9 +149,9 @@ class Commands(unittest.TestCase):
 
     def test_every_keyword_is_an_option(self):
         """Help of the command line names each keyword of Python's functions."""
-        asked = {"compare": "forecast", "memory_timeline": "forecast", "step_operations": "forecast", "occupancy": "forecast",
+        asked = {"compare_gpus": "forecast", "memory_timeline": "forecast", "step_operations": "forecast", "occupancy": "forecast",
                  "suggest_kernels": "calibrate"}
-        for function in ("forecast", "compare", "memory_timeline", "kernel", "collective", "plan", "shard", "evaluate", "train",
+        for function in ("forecast", "compare", "compare_gpus", "memory_timeline", "kernel", "collective", "plan", "shard", "evaluate", "train",
                          "calibrate", "suggest_kernels", "tune", "sweep"):
             text = self.run_command(asked.get(function, function), "--help").lower()
             for option in tilecast.options(function):

@@ -228,6 +228,7 @@ AcceleratorForecast forecast_on(const AcceleratorRef& target, const ModelRef& mo
   forecast.accumulator_dtype = design.accumulator_dtype;
   forecast.batch = request.batch;
   forecast.seq = request.seq.value_or(std::max<int64_t>(1, model.content->model.default_seq));
+  if (!model.content->model.fixed_seq) forecast.input = "seq " + format_integer(forecast.seq);
   forecast.clock_hz = design.machine.clock_hz;
   forecast.pe_count = design.machine.pe_count();
   forecast.on_chip_bytes = design.on_chip_bytes();

@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <string_view>
 
 #include "base/text.h"
 #include "ops/op_def.h"
@@ -133,6 +135,15 @@ class Chain {
 
 }  // namespace
 
+namespace {
+
+bool is_of_ranks(const std::string& option) {
+  constexpr std::string_view kOptions[] = {"cluster", "nodes", "dp", "tp", "pp", "cp", "ep"};
+  return std::find(std::begin(kOptions), std::end(kOptions), option) != std::end(kOptions);
+}
+
+}  // namespace
+
 void check_runs_on_accelerators(const Request& request) {
   if (request.kind != RequestKind::kPass || request.mode != Mode::kInference)
     throw Error(ErrorKind::kUnsupported,
@@ -143,9 +154,10 @@ void check_runs_on_accelerators(const Request& request) {
     if (option.name == "batch" || option.name == "seq") continue;
     if (option.access.get(request, option) == option.access.get(defaults, option)) continue;
     throw Error(ErrorKind::kUnsupported,
-                fmt::format("`{}` has no effect on an accelerator: its description states its data "
-                            "types and how layers run; leave it out",
-                            option.name));
+                fmt::format("`{}` has no effect on an accelerator: {}; leave it out", option.name,
+                            is_of_ranks(option.name)
+                                ? "a pass is forecast on one, clusters are of GPUs"
+                                : "its description states its data types and how layers run"));
   }
 }
 

@@ -204,6 +204,14 @@ void Server::add_serving(LlmForecast& f, const Request& asked, Advice advice,
   under.load.stop_beyond = stop_beyond;
   add_memory(f, under, advice);
   if (!f.fits) return;
+  if (f.pool && f.pool->concurrency < 1) {
+    f.warnings.push_back({WarningCode::kDoesNotStart,
+                          "",
+                          0,
+                          {{"max_model_len", f.pool->max_model_len},
+                           {"tokens_that_fit", std::max<int64_t>(0, f.pool->tokens)}}});
+    return;
+  }
   f.serving = simulate(under, f);
   if (!f.serving) return;
   f.used.load.requests = static_cast<int64_t>(under.load.requests.size());

@@ -43,6 +43,7 @@ void ServedModel::build(const ServedModel* base) {
   check_served(*this);
   const bool built = base != nullptr && base->dtype() == dtype();
   modules = built ? base->modules : model.build({.dtype = dtype()});
+  modules.name = model.name;  // for messages
   skew_percent = served_skew(asked, modules);
   plan = plan_server(model, device, asked, modules);
   stages = divide_stages(*this);

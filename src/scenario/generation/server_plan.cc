@@ -54,6 +54,11 @@ Cluster cluster_of(const Device& device, const Request& request, int64_t ranks) 
         all_gpus(request), request.deployment.replicas, server_gpus(request), more, *p.nodes,
         cluster.name, *p.nodes * each));
   }
+  const int64_t needed = ceil_divide(all_gpus(request), each);
+  if (p.nodes && *p.nodes > needed)
+    refuse_server(fmt::format(
+        "{} GPUs fill {} of the `nodes` {} of {}; use `nodes` {}, or more replicas or ranks",
+        all_gpus(request), needed, *p.nodes, cluster.name, needed));
   // Tensor parallelism over more GPUs than a node has is as if its links joined them, unless the
   // cluster is given.
   const bool only_tp = ranks == request.execution.tp && p.cluster.empty();

@@ -111,9 +111,10 @@ void add_interval(Forecast& f, const ParallelStep& step) {
 }
 
 struct Work {
-  int64_t flops = 0, bytes = 0;
-  void add(int64_t kernel_flops, int64_t kernel_bytes, int64_t count) {
+  int64_t flops = 0, model_flops = 0, bytes = 0;
+  void add(int64_t kernel_flops, int64_t recomputed, int64_t kernel_bytes, int64_t count) {
     flops = checked_add(flops, checked_multiply(kernel_flops, count));
+    model_flops = checked_add(model_flops, checked_multiply(kernel_flops - recomputed, count));
     bytes = checked_add(bytes, checked_multiply(kernel_bytes, count));
   }
 };
@@ -153,7 +154,8 @@ void add_even_work(Work& work, const ParallelStep& step, const ModelPart& part, 
   for (const Launch& launch : program.launches) {
     const Kernel& kernel = program.kernels[launch.kernel];
     const int64_t runs = runs_of(launch.node->phase, uses, step);
-    work.add(kernel.flops, kernel.bytes(), checked_multiply(program.count(launch), runs));
+    work.add(kernel.flops, recomputed_flops(*launch.node, kernel), kernel.bytes(),
+             checked_multiply(program.count(launch), runs));
   }
 }
 
@@ -172,11 +174,12 @@ void add_rows(Forecast& f, const ParallelStep& step, const PassSetup& setup) {
       const Phase phase = once ? Phase::kOptimizer : Phase::kForward;
       row.count = checked_multiply(row.count, runs_of(phase, uses, step));
       f.kernels_s += row.latency_s * static_cast<double>(row.count);
-      if (!skewed) work.add(row.flops, row.bytes, row.count);
+      if (!skewed) work.add(row.flops, row.recomputed_flops, row.bytes, row.count);
       f.kernels.push_back(std::move(row));
     }
   }
   f.flops = work.flops / step.plan().pp;
+  f.model_flops = work.model_flops / step.plan().pp;
   f.bytes = work.bytes / step.plan().pp;
 }
 

@@ -2,6 +2,10 @@
 
 #include "scenario/pass/pass_scenario.h"
 
+#include <fmt/format.h>
+
+#include <cmath>
+
 #include "base/checked.h"
 #include "devices/cluster.h"
 #include "request/access.h"
@@ -18,6 +22,7 @@
 #include "scenario/remedies.h"
 #include "scenario/timed_pass.h"
 #include "scenario/warnings.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -32,6 +37,8 @@ void add_times(Forecast& forecast, const TimedPass& pass) {
     forecast.kernels_s += row.latency_s * count;
     forecast.flops = checked_add(forecast.flops, checked_multiply(row.flops, row.count));
     forecast.bytes = checked_add(forecast.bytes, checked_multiply(row.bytes, row.count));
+    forecast.model_flops = checked_add(
+        forecast.model_flops, checked_multiply(row.flops - row.recomputed_flops, row.count));
   }
   forecast.latency_s = pass.totals.seconds;
   forecast.latency_low_s = pass.totals.low_s;
@@ -115,6 +122,35 @@ void warn_of_shortage(Forecast& forecast, const PassSetup& setup, Detail detail)
   forecast.warnings.push_back(does_not_fit(shortage, setup.device));
 }
 
+/// Whether a step takes tokens of sequences.
+bool takes_tokens(const Model& model, const Forecast& f) {
+  return !model.fixed_seq && !model.recommendation && !f.fixed_shapes;
+}
+
+/// Utilization, and the rates of training.
+void add_rates(Forecast& f, const Model& model, double peak) {
+  if (f.latency_s <= 0) return;
+  const double flops_per_s = static_cast<double>(f.model_flops) / f.latency_s;
+  if (peak > 0) {
+    f.utilization_ratio = static_cast<double>(f.flops) / (f.latency_s * peak);
+    f.mfu_ratio = flops_per_s / peak;
+  }
+  if (f.used.mode != Mode::kTraining) return;
+  f.gpu_flops_per_s = flops_per_s;
+  if (!takes_tokens(model, f)) return;
+  const double step = static_cast<double>(f.batch) * static_cast<double>(f.seq);
+  f.tokens_per_s = step / f.latency_s;
+  if (!f.used.tokens) return;
+  constexpr double kHour = 3600, kDay = 24 * kHour;
+  const auto tokens = static_cast<double>(*f.used.tokens);
+  const auto gpus = static_cast<double>(f.parallel ? f.parallel->ranks : 1);
+  const double seconds = tokens / *f.tokens_per_s;
+  f.training_run = {.tokens = *f.used.tokens,
+                    .steps = std::ceil(tokens / step),
+                    .days = seconds / kDay,
+                    .gpu_hours = gpus * seconds / kHour};
+}
+
 using RunOnRanks = void (*)(Forecast&, const Inquiry&, const PassSetup&, const TimingSetup&);
 
 /// What all passes have: the request with its defaults, the model's warnings, utilization, memory
@@ -132,6 +168,10 @@ Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
   forecast.gpu_name = device.name;
   forecast.fixed_shapes = model.default_seq == 0 && !model.open_batch;
   describe_request(forecast, used, precision);
+  if (used.tokens && !takes_tokens(model, forecast))
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("{}: `tokens` applies to models of sequences of tokens; omit it", model.name));
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name, model.warnings);
   if (model.remarks)
@@ -141,9 +181,7 @@ Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
   forecast.seq = checked_add(forecast.seq, image_tokens(model, used));
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
   run(forecast, inquiry, setup, timing);
-  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
-  if (forecast.latency_s > 0 && peak > 0)
-    forecast.utilization_ratio = static_cast<double>(forecast.flops) / (forecast.latency_s * peak);
+  add_rates(forecast, model, device.matmul_peak(compute_dtype(precision.scheme, precision.dtype)));
   warn_of_shortage(forecast, setup, inquiry.detail);
   if (inquiry.detail == Detail::kRemedies)
     add_remedies(forecast, inquiry.forecaster, inquiry.model, inquiry.gpu(), inquiry.request);

@@ -221,6 +221,7 @@ class RecommendationPass {
       f.flops = checked_add(f.flops, checked_multiply(row.flops, row.count));
       f.bytes = checked_add(f.bytes, checked_multiply(row.bytes, row.count));
     }
+    f.model_flops = f.flops;
   }
 
   /// That of the kernels of the slowest rank, as a share of their time.

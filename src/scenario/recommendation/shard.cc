@@ -43,7 +43,8 @@ TableSet load_tables(const std::string& name) {
   }
   const std::string where = printable(name);
   const std::string content = read_file(name);
-  const Json json = parse_json(content, where);
+  Json json = parse_json(content, where);
+  if (json.is_array()) json = Json{{"tables", std::move(json)}};  // the list alone
   const JsonObject config(json, where);
   if (config.has("model_type") || config.has("bottom_mlp")) {
     const Model model = import_model(content, where);

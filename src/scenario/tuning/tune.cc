@@ -41,6 +41,7 @@ SolverForecast forecast_of(const SolverTime& time) {
           .low_s = time.low_s,
           .high_s = time.high_s,
           .listed_probability = time.listed_probability,
+          .ranked_s = time.ranked_s,
           .parameters = {}};
 }
 

@@ -1,0 +1,165 @@
+// Two forecasts side by side. Each is a model, a GPU, the JSON of an earlier forecast, or the
+// options of a request in a JSON file; the rest comes from the options of the question.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <variant>
+
+#include "base/file.h"
+#include "base/json.h"
+#include "base/text.h"
+#include "command/question.h"
+#include "command/shared_options.h"
+#include "schema/json.h"
+#include "tilecast/error.h"
+#include "tilecast/search.h"
+
+namespace tilecast {
+namespace {
+
+struct CompareQuestion {
+  std::string a, b;
+  ModelSource model;
+  GpuSource gpu;
+  std::vector<GivenOption> words;
+  ForecasterSource forecaster;
+};
+
+CommandOption side_argument(const std::string& name, SetValue set) {
+  return {.names = name,
+          .help =
+              "a model, a GPU, a forecast (--format json), or a JSON file of a request's "
+              "options: {\"model\": \"gpt2\", \"gpu\": \"H100\", \"batch\": 4}",
+          .required = true,
+          .set = set};
+}
+
+std::vector<OptionGroup> compare_groups() {
+  CommandOption gpu = gpu_option(into<&CompareQuestion::gpu>());
+  gpu.required = false;  // A and B may be GPUs
+  gpu.help += "; of both, where A and B state none";
+  CommandOption model = {.names = "--model",
+                         .value = "MODEL",
+                         .help = "of both, where A and B state none",
+                         .kind = ValueKind::kModel,
+                         .set = into<&CompareQuestion::model>()};
+  std::vector<OptionGroup> groups =
+      request_groups<CompareQuestion>({model, gpu}, into_request<&CompareQuestion::words>());
+  groups.insert(groups.begin(), {"Arguments",
+                                 {side_argument("A", into<&CompareQuestion::a>()),
+                                  side_argument("B", into<&CompareQuestion::b>())}});
+  return groups;
+}
+
+/// What one side states itself.
+struct Side {
+  std::string forecast;  ///< JSON; "": it is yet to be made
+  ModelSource model;
+  GpuSource gpu;
+  std::vector<GivenOption> words;
+};
+
+bool names_gpu(const std::string& name) {
+  try {
+    load_gpu_ref(name);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::string option_text(const JsonObject& file, const std::string& key) {
+  const Json& value = file.json()[key];
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
+  if (!value.is_number()) file.fail(key, "expected a text, a number or true");
+  return value.dump();
+}
+
+/// The options of a file override those of the question.
+Side side_of_options(const JsonObject& file, Side side) {
+  for (const auto& item : file.json().items()) {
+    const std::string text = option_text(file, item.key());
+    if (item.key() == "model") {
+      side.model = {.name = text, .read = {}};
+      continue;
+    }
+    if (item.key() == "gpu") {
+      side.gpu = {.name = text, .read = {}};
+      continue;
+    }
+    std::string name = item.key();
+    std::replace(name.begin(), name.end(), '_', '-');
+    std::erase_if(side.words, [&](const GivenOption& given) { return given.name == name; });
+    side.words.push_back({name, text});
+  }
+  return side;
+}
+
+/// Whether a JSON object states the options of a request, and is no model or device.
+bool states_options(const Json& json) {
+  const auto is_known = [](std::string key) {
+    std::replace(key.begin(), key.end(), '_', '-');
+    const auto& options = request_options();
+    return key == "model" || key == "gpu" ||
+           std::any_of(options.begin(), options.end(),
+                       [&](const OptionDef& option) { return option.name == key; });
+  };
+  if (!json.is_object() || json.empty()) return false;
+  for (const auto& item : json.items())
+    if (!is_known(item.key())) return false;
+  return true;
+}
+
+Side side_of(const std::string& asked, const CompareQuestion& common) {
+  Side side{.forecast = "", .model = common.model, .gpu = common.gpu, .words = common.words};
+  if (is_path(asked) && asked.ends_with(".json")) {
+    const std::string text = read_file(asked), where = printable(asked);
+    const Json json = parse_json(text, where);
+    if (is_forecast_json(text)) {
+      side.forecast = text;
+      return side;
+    }
+    if (states_options(json)) return side_of_options(JsonObject(json, where), std::move(side));
+  }
+  if (names_gpu(asked))
+    side.gpu = {.name = asked, .read = {}};
+  else
+    side.model = {.name = asked, .read = {}};
+  return side;
+}
+
+std::string forecast_json(const std::string& name, const Side& side,
+                          const CompareQuestion& question) {
+  if (!side.forecast.empty()) return side.forecast;
+  const Request request = make_request(side.words);
+  if (!side.model.read && side.model.name.empty())
+    throw OptionError(fmt::format("'{}' states no model: give it with `model`", printable(name)));
+  if (!side.gpu.given() && request.parallel.cluster.empty())
+    throw OptionError(
+        fmt::format("'{}' states no GPU: give it with `gpu` or `cluster`", printable(name)));
+  const Result result = ask(*question.forecaster.load(), side.model.load(),
+                            side.gpu.load_or_of(request.parallel.cluster), request);
+  return std::visit([](const auto& forecast) { return to_json(forecast); }, result);
+}
+
+Reply answer_compare(CompareQuestion&& asked, const Given&, const Asking&) {
+  asked.forecaster.read = asked.forecaster.load();  // once for both
+  NamedForecast sides[] = {{printable(asked.a), ""}, {printable(asked.b), ""}};
+  for (NamedForecast& side : sides) {
+    const std::string& name = &side == sides ? asked.a : asked.b;
+    side.json = forecast_json(name, side_of(name, asked), asked);
+  }
+  return {.answer = compare_forecasts(sides[0], sides[1])};
+}
+
+}  // namespace
+
+Question compare_question() {
+  return question_of<CompareQuestion, compare_groups, answer_compare>(
+      "compare", "Two models, GPUs, requests or earlier forecasts side by side",
+      {{"", "Comparison"}});
+}
+
+}  // namespace tilecast
