@@ -86,6 +86,8 @@ endforeach()
 # Bounds against simulations, parts of a search against those of a forecast.
 file(GLOB plan_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*_test.cc)
 tilecast_test_program(plan_tests SOURCES ${plan_tests} src/sim/step_bound_test.cc USES tilecast_plan TIMEOUT 1500)
+set_source_files_properties(src/plan/divisibility_test.cc PROPERTIES
+  COMPILE_DEFINITIONS TILECAST_MODELS="${PROJECT_SOURCE_DIR}/data/models")
 
 # The façade's const functions from eight threads; a program of its own, so that it is soon built
 # with -fsanitize=thread: cmake --preset tsan, cmake --build --preset tsan --target threads_tests.

@@ -388,9 +388,16 @@ struct TrainingQuery {
   std::optional<AttentionKind> attention;  ///< default: flash, where the model has it
   TrainingSpace space;
   PlanObjective objective = PlanObjective::kTime;
-  size_t top = 10;  ///< candidates that are ranked by their simulated times
+  size_t top = 10;  ///< layouts that are ranked by simulated times
   Pruning pruning = Pruning::kOn;
+  /// Memory that stays free, as a share of the peak: what the caching allocator cannot use, and
+  /// buffers of collectives. Source: 49 of 56 measured steps above 20 GiB reserved at most 1.1
+  /// times what they allocated (data/measurements/nvidia-h100-sxm5-80gb/models*.csv).
+  double memory_reserve = kMemoryReserve;
+  static constexpr double kMemoryReserve = 0.1;
   std::optional<double> price_per_gpu_hour;
+  int threads = 0;             ///< 0: one for each core that the process may use
+  ShowProgress show_progress;  ///< may be null
 };
 
 /// One configuration. Memory: of the rank that needs most.
@@ -406,8 +413,9 @@ struct TrainingCandidate {
   std::string dtype;
   int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, activations_bytes = 0;
   int64_t peak_bytes = 0;
-  int64_t margin_bytes = 0;  ///< below 0: it does not fit
-  double bound_s = 0;        ///< the step takes at least so long
+  int64_t margin_bytes = 0;   ///< the GPU's memory less the peak
+  int64_t reserve_bytes = 0;  ///< that has to stay free
+  double bound_s = 0;         ///< the step takes at least so long
   /// The step's time as `tilecast forecast` gives it; nullopt: it was not simulated, since it does
   /// not fit or others are faster than its bound.
   std::optional<double> latency_s;
@@ -416,8 +424,13 @@ struct TrainingCandidate {
   /// The 80 % interval of the step's time, of the ranked candidates.
   std::optional<double> latency_low_s, latency_high_s;
   bool extrapolated = false;  ///< of a ranked one: part of the time comes from no measurement
+  /// Of a ranked one: candidates of one step differ by less than the errors of their times.
+  int64_t step = 0;
+  /// Of a ranked one: others with the same degrees that may be as fast, and have no row.
+  int64_t alike = 0;
 
-  bool fits() const { return margin_bytes >= 0; }
+  bool fits() const { return missing_bytes() <= 0; }
+  int64_t missing_bytes() const { return reserve_bytes - margin_bytes; }
 };
 
 /// The best candidate that has another value of one option than the winner.
@@ -451,37 +464,69 @@ struct ImpossibleDegrees {
 
 std::vector<ImpossibleDegrees> impossible_degrees(const std::map<std::string, int64_t>& counts);
 
+/// A command that starts software with the first candidate of a plan; the model and its data are
+/// left to the user.
+struct LaunchLine {
+  std::string software, command;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("LaunchLine", "A command that starts software with the first candidate of a plan.");
+    field("software", "", "megatron, torchtitan, vllm, sglang or trtllm", &LaunchLine::software);
+    field("command", "", "without the model's own options", &LaunchLine::command);
+  }
+};
+
 /// A candidate with what follows from its plan.
 struct TrainingCandidateRow;
 
 /// The first candidate of a plan that fits.
 struct TrainingWinner;
 
+struct TrainingPlan;
+/// Empty: no candidate fits (or keeps the limits), or no software is known that runs it.
+std::vector<LaunchLine> launch_lines(const TrainingPlan& plan);
+
 struct TrainingPlan {
   std::string model, gpu, gpu_name, cluster, cluster_name;
   int64_t nodes = 1, ranks = 1, batch = 1, seq = 1;
+  bool counts_tokens = true;  ///< false: the batch is of images, whose size the model fixes
+  int64_t gpus_per_node = 1;
   bool has_network = false;  ///< that can join further nodes
   int64_t parameters = 0;
   int64_t device_bytes = 0;  ///< what programs see of a GPU's
+  double memory_reserve = 0;
   std::optional<double> price_per_gpu_hour;
   PlanObjective objective = PlanObjective::kTime;
-  /// Candidates that fit, the best first: simulated ones by their time, then the others by their
-  /// bounds. Then candidates that do not fit, the nearest first.
+  /// Candidates that fit, the best first: of the layouts that are ranked (`ranked`) the best one
+  /// each, in steps of what is certain, in a step the simplest first; then other simulated ones by
+  /// their time, then the others by their bounds. Then candidates that do not fit, the nearest
+  /// first.
   std::vector<TrainingCandidate> candidates;
   size_t fitting = 0, simulated = 0;
-  /// How many of the first are ranked by simulated times.
   size_t ranked = 0;
+  /// Candidates with larger micro-batches than such of which none fits; not in the list.
+  int64_t skipped = 0;
+  /// The fastest of all, and by how much others may be slower to tie with it; nullopt: ranked by
+  /// memory.
+  std::optional<TrainingCandidate> fastest;
+  double fastest_s = 0, tie_ratio = 0;
+  std::optional<int64_t> nodes_that_fit;  ///< if none fits: the fewest nodes on which one does
   std::vector<PlanAlternative> alternatives;
   /// Why degrees of the space are impossible for this model, and how often.
   std::map<std::string, int64_t> impossible;
+  /// Defects of Tilecast that ended single forecasts, and how often.
+  std::map<std::string, int64_t> failures;
   /// The winner's share of the GPUs' peak FLOP/s, and the warnings of its forecast.
   double winner_utilization_ratio = 0;
   std::vector<Warning> warnings;
   Request used;  ///< the options that all candidates share
 
-  double tokens_per_s(double seconds) const {
-    return static_cast<double>(batch) * static_cast<double>(seq) / seconds;
+  /// Tokens, or images, of a step.
+  double samples() const {
+    return static_cast<double>(batch) * (counts_tokens ? static_cast<double>(seq) : 1);
   }
+  double samples_per_s(double seconds) const { return samples() / seconds; }
   double cost_of_step(double seconds) const {
     return seconds / 3600 * static_cast<double>(ranks) * price_per_gpu_hour.value_or(0);
   }
@@ -507,18 +552,37 @@ struct TrainingPlan {
     field("objective", "", "what the best candidate has least of", &TrainingPlan::objective);
     field("price_per_gpu_hour", "", "null: not given", &TrainingPlan::price_per_gpu_hour);
     field("winner", "", "of the first candidate; null: none fits", &TrainingPlan::winner);
+    field("launch", "", "commands that start the first candidate",
+          [](const TrainingPlan& x) { return launch_lines(x); });
     field("warnings", "", "sentences that readers of the numbers should know",
           [](const TrainingPlan& x) { return warning_texts(x.warnings); });
     field("fitting", "", "candidates that fit", &TrainingPlan::fitting);
+    field("memory_reserve", "", "of the peak, that has to stay free",
+          &TrainingPlan::memory_reserve);
     field("simulated", "", "candidates that were simulated", &TrainingPlan::simulated);
-    field("ranked", "", "candidates that are ranked by simulated times", &TrainingPlan::ranked);
-    field("candidates", "",
-          "those that fit, the best first, then those that do not, the nearest first",
-          &TrainingPlan::rows);
+    field("ranked", "", "layouts that are ranked by simulated times", &TrainingPlan::ranked);
+    field("skipped", "",
+          "candidates that are not listed: with larger micro-batches than such of which none fits",
+          &TrainingPlan::skipped);
+    field.if_set("fastest_s", "s", "of the fastest candidate, which need not be the simplest",
+                 [](const TrainingPlan& x) { return x.fastest ? &x.fastest_s : nullptr; });
+    field.if_set("tie_ratio", "",
+                 "a step that is slower than another by less than this share ties with it",
+                 [](const TrainingPlan& x) { return x.fastest ? &x.tie_ratio : nullptr; });
+    field("nodes_that_fit", "",
+          "the fewest nodes on which a configuration fits; null: one fits, or none was found",
+          &TrainingPlan::nodes_that_fit);
+    field(
+        "candidates", "",
+        "those that fit, the best first (one for each layout that is ranked, then others by their "
+        "times and bounds), then those that do not, the nearest first",
+        &TrainingPlan::rows);
     field("alternatives", "", "the best candidates with another value of an option than the first",
           &TrainingPlan::alternatives);
     field("impossible", "", "degrees that the model does not allow",
           [](const TrainingPlan& x) { return impossible_degrees(x.impossible); });
+    field("failures", "", "forecasts of candidates that a defect of Tilecast ended",
+          [](const TrainingPlan& x) { return impossible_degrees(x.failures); });
     field("options", "",
           "options that all candidates share: values by the names of the command-line options "
           "(with _ for -), in their units; options without a value are omitted",
@@ -529,7 +593,7 @@ struct TrainingPlan {
 struct TrainingCandidateRow {
   TrainingCandidate candidate;
   std::optional<int64_t> rank;
-  std::optional<double> tokens_per_s, cost_of_step;
+  std::optional<double> tokens_per_s, images_per_s, cost_of_step;
 
   /// `value` of a simulated step; else nullptr.
   template <typename T>
@@ -541,7 +605,18 @@ struct TrainingCandidateRow {
   static void fields(Fields& field) {
     field.is("TrainingCandidate",
              "One parallel configuration. Memory is that of the rank that needs most.");
-    field("rank", "", "by simulated times; null: not among the first", &TrainingCandidateRow::rank);
+    field("rank", "", "null: not among the first", &TrainingCandidateRow::rank);
+    field.if_set("step", "",
+                 "of ranked candidates: which of one step is faster is not certain; the simplest "
+                 "comes first",
+                 [](const TrainingCandidateRow& x) {
+                   return x.rank && x.candidate.step > 0 ? &x.candidate.step : nullptr;
+                 });
+    field.if_set("alike", "",
+                 "of ranked candidates: others with the same degrees that may be as fast",
+                 [](const TrainingCandidateRow& x) {
+                   return x.rank && x.candidate.step > 0 ? &x.candidate.alike : nullptr;
+                 });
     field("fits", "", "whether it fits",
           [](const TrainingCandidateRow& x) { return x.candidate.fits(); });
     field("dp", "", "data-parallel ranks",
@@ -580,6 +655,8 @@ struct TrainingCandidateRow {
           [](const TrainingCandidateRow& x) { return (x.candidate.peak_bytes); });
     field("margin_bytes", "bytes", "the GPU's memory less peak_bytes",
           [](const TrainingCandidateRow& x) { return (x.candidate.margin_bytes); });
+    field("reserve_bytes", "bytes", "that has to stay free",
+          [](const TrainingCandidateRow& x) { return (x.candidate.reserve_bytes); });
     field("weights_bytes", "bytes", "parameters and buffers",
           [](const TrainingCandidateRow& x) { return (x.candidate.weights_bytes); });
     field("gradients_bytes", "bytes", "gradients of the parameters",
@@ -609,6 +686,8 @@ struct TrainingCandidateRow {
                    return x.candidate.latency_low_s ? &x.candidate.extrapolated : nullptr;
                  });
     field.if_set("tokens_per_s", "1/s", "of a simulated step", &TrainingCandidateRow::tokens_per_s);
+    field.if_set("images_per_s", "1/s", "of a simulated step of a model of images",
+                 &TrainingCandidateRow::images_per_s);
     field.if_set("cost_of_step", "", "in the unit of the price, of a simulated step",
                  &TrainingCandidateRow::cost_of_step);
   }
@@ -697,6 +776,8 @@ struct ServingQuery {
   bool has_prices = false;
   /// All loads are simulated to their end.
   bool full_search = false;
+  int threads = 0;             ///< 0: one for each core that the process may use
+  ShowProgress show_progress;  ///< may be null
 };
 
 /// 80 % intervals of a candidate, in which the measured values are expected.
@@ -745,6 +826,7 @@ struct ServingCandidate {
 };
 
 struct ServingPlan;
+std::vector<LaunchLine> launch_lines(const ServingPlan& plan);
 
 /// The options of a candidate, as the command line has them.
 std::string options_text(const ServingPlan& plan, const ServingCandidate& candidate);
@@ -764,15 +846,22 @@ struct ServingPlan {
   std::vector<double> prices;                             ///< per hour; empty: not given
   std::vector<int64_t> device_bytes;
   int64_t gpus = 0;
-  int64_t prompt = 0, output = 0;
+  int64_t prompt = 0, output = 0;  ///< means
   std::string software;
   std::optional<double> ttft_s, tpot_s;
   Percentile percentile = Percentile::kP99;
   /// Candidates in this order: first those that meet the limits, most tokens/s for each GPU (with
-  /// prices of several kinds: for each unit of money) first; then those that miss them, the nearest
+  /// prices of several kinds: for each unit of money) first, but the simplest of those that tie
+  /// before all, and the best load of each layout before other loads; then those that miss them, the nearest
   /// first; then what was pruned or not simulated; then what does not fit, the nearest first.
   std::vector<ServingCandidate> candidates;
   size_t meeting = 0, simulated = 0, pruned = 0, fitting = 0;
+  /// Layouts of the candidates that meet the limits: the first ones are the best load of each.
+  size_t layouts = 0;
+  /// Throughputs on the same GPUs that differ by less tie; of these the simplest comes first.
+  static constexpr double kTieRatio = 0.05;
+  /// The candidate of most throughput (with prices: for the money), if it is not the first.
+  std::optional<size_t> most;
   /// If none fits: a lower share of the memory for the server with which the nearest does.
   std::optional<double> utilization_that_fits;
   /// The Pareto front: indices of candidates that no other one beats both for a user and for a GPU,
@@ -781,6 +870,8 @@ struct ServingPlan {
   /// The best layout of each kind with another value of one option than the winner: index.
   std::vector<PlanAlternative> alternatives;
   std::map<std::string, int64_t> impossible;  ///< by reason
+  /// Defects of Tilecast that ended single forecasts, and how often.
+  std::map<std::string, int64_t> failures;
   /// Warnings of the best candidate's forecast, for each kind of GPU; empty: none of it was
   /// simulated.
   std::vector<std::vector<Warning>> warnings;
@@ -832,9 +923,16 @@ struct ServingPlan {
     field("percentile", "", "of requests that the limits apply to", &ServingPlan::percentile);
     field("winner", "", "options of tilecast forecast; null: none meets the limits",
           &ServingPlan::winner);
+    field("launch", "", "commands that start a replica of the first candidate",
+          [](const ServingPlan& x) { return launch_lines(x); });
     field("warnings", "", "sentences that readers of the numbers should know",
           [](const ServingPlan& x) { return plan_warning_texts(x); });
     field("meeting", "", "candidates that meet the limits", &ServingPlan::meeting);
+    field("layouts", "", "layouts among them: the first candidates are the best load of each",
+          &ServingPlan::layouts);
+    field("most", "",
+          "index of the candidate of most throughput; null: the first, or none meets the limits",
+          &ServingPlan::most);
     field("simulated", "", "to their end", &ServingPlan::simulated);
     field("pruned", "", "simulated until they were sure to miss a limit; with --full-search none",
           &ServingPlan::pruned);
@@ -851,6 +949,8 @@ struct ServingPlan {
           &ServingPlan::alternatives);
     field("impossible", "", "degrees that the model does not allow",
           [](const ServingPlan& x) { return impossible_degrees(x.impossible); });
+    field("failures", "", "forecasts of layouts that a defect of Tilecast ended",
+          [](const ServingPlan& x) { return impossible_degrees(x.failures); });
     field("options", "",
           "options that all candidates share: values by the names of the command-line options "
           "(with _ for -), in their units; options without a value are omitted",

@@ -38,7 +38,7 @@ def standing(candidates, own_s):
 
 
 def candidates_of(program, config, row):
-    args = [program, "plan", config, "--cluster", CLUSTERS[row["gpu"]],
+    args = [program, "plan", config, "--memory-reserve", "0", "--cluster", CLUSTERS[row["gpu"]],
             "--nodes", str(int(row["gpus"]) // NODE), "--batch", row["global_batch"], "--seq", row["seq"],
             "--dtype", row["precision"], "--optimizer", "adam", "--attention", "eager",
             "--overlap-grad-reduce", "off", "--sequence-parallel", "off", "--zero", "0", "--cp", "1",

@@ -18,7 +18,7 @@ namespace tilecast {
 
 /// A whole number within the option's range.
 int64_t whole_of(const CommandOption& option, const std::string& text);
-/// A number above 0 and at most 1.
+/// A number above 0 and at most 1; also 0 where the option's range begins there.
 double share_of(const CommandOption& option, const std::string& text);
 /// The index of the word.
 size_t word_of(const CommandOption& option, const std::string& text,

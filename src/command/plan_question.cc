@@ -112,7 +112,7 @@ OptionGroup training_space() {
   return {kTrainingSpaceTitle,
           {training_list<&Space::cp>("cp", "at least 1,024 tokens on each rank",
                                      "context-parallel ranks"),
-           training_list<&Space::micro_batch_sizes>("micro-batch-size", "1,2,4,8",
+           training_list<&Space::micro_batch_sizes>("micro-batch-size", "1,2,4,...: while any fits",
                                                     "sequences of a micro-batch"),
            training_list<&Space::schedules>("pipeline-schedule", "gpipe,1f1b,interleaved",
                                             "of several stages", kText),
@@ -159,7 +159,14 @@ std::vector<OptionGroup> plan_groups() {
                       .help = "what the best candidate has least of",
                       .choices = {"time", "cost", "memory"},
                       .set = into<&PlanQuestion::objective>()});
-  training.push_back(whole_option("--top", "10", "candidates that are ranked by simulated times",
+  training.push_back({.names = "--memory-reserve",
+                      .value = "RATIO",
+                      .default_value = fmt::format("{}", TrainingQuery::kMemoryReserve),
+                      .help = "memory that stays free, as a share of the peak",
+                      .type = ValueType::kNumber,
+                      .min = 0,
+                      .set = into<&PlanQuestion::memory_reserve>()});
+  training.push_back(whole_option("--top", "10", "layouts that are ranked by simulated times",
                                   into<&PlanQuestion::top>(), 1, 1000));
   common.push_back({.names = "--price-per-gpu-hour",
                     .value = "PRICE",
@@ -201,7 +208,7 @@ void refuse_others(const Given& given, bool serving) {
   }
 }
 
-Reply answer_plan(PlanQuestion&& asked, const Given& given, const Asking&) {
+Reply answer_plan(PlanQuestion&& asked, const Given& given, const Asking& asking) {
   const bool serving = has(given, "prompt");
   refuse_others(given, serving);
   if (!asked.gpus.empty()) {
@@ -213,7 +220,8 @@ Reply answer_plan(PlanQuestion&& asked, const Given& given, const Asking&) {
   } else if (!asked.gpu.given() && asked.cluster.empty()) {
     throw MissingOption("`cluster`, `gpu` or `gpus`");
   }
-  return serving ? answer_serving_plan(std::move(asked)) : answer_training_plan(std::move(asked));
+  return serving ? answer_serving_plan(std::move(asked), asking)
+                 : answer_training_plan(std::move(asked), asking);
 }
 
 }  // namespace

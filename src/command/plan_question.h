@@ -22,6 +22,7 @@ struct PlanQuestion {
   ServingSpace serving;
   PlanObjective objective = PlanObjective::kTime;
   size_t top = 10;
+  double memory_reserve = TrainingQuery::kMemoryReserve;
   Percentile percentile = Percentile::kP99;
   int64_t num_gpus = 0;
   bool full_search = false;
@@ -38,10 +39,10 @@ struct PlanQuestion {
 std::span<const char* const> training_request_options();
 /// How large models are trained today, in place of the option's default; nullptr: the default.
 const char* assumed_value(std::string_view option);
-Reply answer_training_plan(PlanQuestion&& asked);
+Reply answer_training_plan(PlanQuestion&& asked, const Asking& asking);
 
 /// Options of a server that all candidates of a plan of serving share.
 std::span<const char* const> serving_request_options();
-Reply answer_serving_plan(PlanQuestion&& asked);
+Reply answer_serving_plan(PlanQuestion&& asked, const Asking& asking);
 
 }  // namespace tilecast

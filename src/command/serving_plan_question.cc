@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 
 #include "command/plan_question.h"
@@ -62,6 +63,12 @@ ServingQuery serving_query_of(const PlanQuestion& asked) {
 std::string serving_shortfall(const ServingPlan& plan, const ServingQuery& query) {
   if (plan.meeting > 0) return "";
   if (plan.fitting > 0) return "no layout meets the limits: the first of the table comes nearest";
+  // Layouts that fit may be impossible for another reason, as prompts longer than a step.
+  const auto most =
+      std::max_element(plan.impossible.begin(), plan.impossible.end(),
+                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  if (most != plan.impossible.end())
+    return fmt::format("no layout that fits is possible: {}", most->first);
   if (plan.utilization_that_fits)
     return fmt::format(
         "no layout fits into memory; the nearest fits with `gpu-memory-utilization` {:.3g}",
@@ -78,19 +85,21 @@ std::span<const char* const> serving_request_options() {
       .first(std::size(kServingOptions) - 1);  // plans of both kinds have clocks
 }
 
-Reply answer_serving_plan(PlanQuestion&& asked) {
-  const ServingQuery query = serving_query_of(asked);
+Reply answer_serving_plan(PlanQuestion&& asked, const Asking& asking) {
+  ServingQuery query = serving_query_of(asked);
+  query.show_progress = asking.show_progress;
   const ModelRef model = asked.model.load();
   const std::shared_ptr<const Forecaster> forecaster = asked.forecaster.load();
   const std::clock_t start = std::clock();
   ServingPlan plan = plan_serving(*forecaster, model, query);
   const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   const auto candidates = static_cast<double>(plan.candidates.size());
-  Reply reply{.warnings = plan_warning_texts(plan),
-              .shortfall = serving_shortfall(plan, query),
-              .speed = fmt::format(
-                  "{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated, {} pruned",
-                  candidates, seconds, candidates / seconds, plan.simulated, plan.pruned)};
+  Reply reply{
+      .warnings = plan_warning_texts(plan),
+      .shortfall = serving_shortfall(plan, query),
+      .speed = fmt::format(
+          "{} candidates in {:.2f} s of all cores, {:.0f} a second; {} simulated, {} pruned",
+          candidates, seconds, candidates / seconds, plan.simulated, plan.pruned)};
   reply.answer = std::move(plan);
   return reply;
 }

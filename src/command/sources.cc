@@ -70,8 +70,9 @@ int64_t whole_of(const CommandOption& option, const std::string& text) {
 
 double share_of(const CommandOption& option, const std::string& text) {
   const std::optional<double> value = parse_number<double>(text);
-  if (value && *value > 0 && *value <= 1) return *value;
-  refuse(option, "a number above 0 and at most 1", text);
+  const bool zero = option.min == 0;
+  if (value && (zero ? *value >= 0 : *value > 0) && *value <= 1) return *value;
+  refuse(option, zero ? "a number from 0 to 1" : "a number above 0 and at most 1", text);
 }
 
 size_t word_of(const CommandOption& option, const std::string& text,

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <ctime>
 
-#include "base/checked.h"
 #include "base/text.h"
 #include "command/plan_question.h"
 #include "tilecast/error.h"
@@ -42,7 +41,7 @@ constexpr Assumed kAssumed[] = {{"fusion", "pointwise"},
                                 {"loss", "full"},
                                 {"main-params-dtype", "fp32"}};
 
-TrainingQuery training_query_of(const PlanQuestion& asked) {
+TrainingQuery training_query_of(const PlanQuestion& asked, const Asking& asking) {
   std::vector<GivenOption> options = {{"mode", "training"}};
   for (const Assumed& assumed : kAssumed) {
     if (!asked.has_word(assumed.option)) options.push_back({assumed.option, assumed.value});
@@ -53,7 +52,9 @@ TrainingQuery training_query_of(const PlanQuestion& asked) {
                       .objective = asked.objective,
                       .top = asked.top,
                       .pruning = asked.full_search ? Pruning::kOff : Pruning::kOn,
-                      .price_per_gpu_hour = {}};
+                      .memory_reserve = asked.memory_reserve,
+                      .price_per_gpu_hour = {},
+                      .show_progress = asking.show_progress};
   if (asked.has_word("attention")) query.attention = query.request.execution.attention;
   return query;
 }
@@ -68,15 +69,13 @@ std::string training_remedies(const TrainingPlan& plan, const TrainingSpace& spa
   add(space.micro_batch_sizes, 1, "`micro-batch-size` 1");
   add(space.zero, Zero::kParameters, "`zero` 3");
   add(space.checkpointing, Checkpointing::kFull, "`checkpointing` full");
-  if (plan.has_network) {
-    const int64_t bytes = checked_multiply(plan.nodes, plan.candidates.front().peak_bytes);
-    remedies.push_back(fmt::format("at least {} nodes", ceil_divide(bytes, plan.device_bytes)));
-  }
+  if (plan.candidates.front().margin_bytes >= 0) remedies.push_back("`memory-reserve` 0");
+  if (plan.nodes_that_fit) remedies.push_back(fmt::format("{} nodes", *plan.nodes_that_fit));
   if (plan.used.lora_rank == 0) remedies.push_back("adapters (`lora-rank`)");
   return remedies.empty() ? "" : "; use " + join(remedies, ", or ");
 }
 
-int64_t lacking_bytes(const TrainingPlan& plan) { return -plan.candidates.front().margin_bytes; }
+int64_t lacking_bytes(const TrainingPlan& plan) { return plan.candidates.front().missing_bytes(); }
 
 /// "" if a configuration fits on one of the GPUs.
 std::string training_shortfall(std::span<const TrainingPlan> plans, const TrainingSpace& space) {
@@ -133,8 +132,8 @@ const char* assumed_value(std::string_view option) {
   return nullptr;
 }
 
-Reply answer_training_plan(PlanQuestion&& asked) {
-  TrainingQuery query = training_query_of(asked);
+Reply answer_training_plan(PlanQuestion&& asked, const Asking& asking) {
+  TrainingQuery query = training_query_of(asked, asking);
   if (!asked.gpus.empty()) return compare_hardware(asked, std::move(query));
   const ModelRef model = asked.model.load();
   const GpuRef gpu = asked.gpu.load_or_of(asked.cluster);
@@ -148,7 +147,7 @@ Reply answer_training_plan(PlanQuestion&& asked) {
   Reply reply{
       .warnings = warning_texts(plan.warnings),
       .shortfall = training_shortfall({&plan, 1}, query.space),
-      .speed = fmt::format("{} candidates in {:.2f} s of one core, {:.0f} a second; {} simulated",
+      .speed = fmt::format("{} candidates in {:.2f} s of all cores, {:.0f} a second; {} simulated",
                            candidates, seconds, candidates / seconds, plan.simulated)};
   reply.answer = std::move(plan);
   return reply;

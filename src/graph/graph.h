@@ -130,7 +130,12 @@ struct Segment {
   bool operator==(const Segment&) const = default;
 };
 
-/// How tensor parallelism divides one dimension of a weight. The dimension consists of up to three
+/// The dimension of a layer that is divided. Ranks compute columns of a layer's outputs, or parts
+/// of sums over its inputs, which are then added up. The rows of a vocabulary are outputs that may
+/// also stay whole.
+enum class SplitKind : uint8_t { kOutputs, kInputs, kVocabulary };
+
+/// How tensor parallelism divides one dimension of a weight. The dimension consists of up to five
 /// parts (e.g. queries, keys and values), and each part is divided over the ranks. A unit (e.g. the
 /// rows of one head) is never divided; a part with fewer units than ranks is replicated.
 struct WeightSplit {
@@ -138,6 +143,7 @@ struct WeightSplit {
   size_t dim = 0;
   int64_t unit = 1;
   std::array<int64_t, 5> parts{};  ///< number of units in each part
+  SplitKind kind = SplitKind::kOutputs;
   bool operator==(const WeightSplit&) const = default;
 };
 

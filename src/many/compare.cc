@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <tuple>
 
+#include "base/threads.h"
 #include "many/job_table.h"
-#include "many/parallel.h"
 #include "many/totals.h"
 #include "scenario/fit.h"
 #include "tilecast/search.h"
@@ -107,7 +107,9 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
   };
   // The first one builds the pass, which the others find in the forecaster.
   if (!gpus.empty()) forecast(0);
-  if (gpus.size() > 1) run_parallel(gpus.size() - 1, options, [&](size_t i) { forecast(i + 1); });
+  if (gpus.size() > 1)
+    run_parallel(gpus.size() - 1, options.threads, options.poll,
+                 [&](size_t i) { forecast(i + 1); });
   for (size_t i = 0; i < gpus.size(); ++i) {
     if (result.gpus[i].totals.error) continue;
     result.request = facts[i].used;

@@ -9,9 +9,9 @@
 
 #include "base/number.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "many/distinct_rows.h"
 #include "many/job_table.h"
-#include "many/parallel.h"
 #include "many/totals.h"
 #include "scenario/internal.h"
 #include "tilecast/error.h"
@@ -124,7 +124,7 @@ ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<Opti
   result.distinct.resize(distinct.first.size());
   const std::vector<RowGroup> groups = by_pass(table, columns, distinct);
   SharedLayers layers;
-  run_parallel(groups.size(), options, [&](size_t g) {
+  run_parallel(groups.size(), options.threads, options.poll, [&](size_t g) {
     BatchPasses passes(forecaster.impl().passes, groups[g].batches);
     for (const size_t i : groups[g].kinds)
       result.distinct[i] =

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "base/text.h"
-#include "many/parallel.h"
+#include "base/threads.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -55,9 +55,9 @@ JobTable::Loaded<T> JobTable::try_load(const std::string& word,
 void JobTable::load(const ManyOptions& options) {
   if (model_ != nullptr) models_.resize(model_->words->size());
   if (gpu_ != nullptr) devices_.resize(gpu_->words->size());
-  run_parallel(models_.size(), options,
+  run_parallel(models_.size(), options.threads, options.poll,
                [&](size_t i) { models_[i] = try_load<ModelRef>((*model_->words)[i], load_word); });
-  run_parallel(devices_.size(), options, [&](size_t i) {
+  run_parallel(devices_.size(), options.threads, options.poll, [&](size_t i) {
     devices_[i] = try_load<DeviceRef>(
         (*gpu_->words)[i], [](const std::string& word) { return load_device_ref(word); });
   });

@@ -17,8 +17,8 @@
 #include "base/csv.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "base/threads.h"
 #include "many/job_table.h"
-#include "many/parallel.h"
 #include "many/resumable_csv.h"
 #include "many/sweep_lists.h"
 #include "many/totals.h"
@@ -142,7 +142,7 @@ SweepResult run_sweep(const std::string& spec_file, const std::string& output, i
   SharedLayers layers;
   Progress progress{.total = lists.size() - csv.rows(), .unit = "combinations", .note = ""};
   std::mutex mutex;
-  run_parallel(lists.size(), options, [&](size_t place) {
+  run_parallel(lists.size(), options.threads, options.poll, [&](size_t place) {
     const size_t index = lists.index_at(place);
     if (csv.has(index)) return;
     csv.add(index, cells_of(jobs.run(index, {.layers = &layers})));

@@ -56,17 +56,19 @@ class Sharder {
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
 
   /// Training divides evenly. A vocabulary that the ranks do not divide stays whole (Megatron-LM
-  /// pads it, which changes the model's config); heads and FFNs have to be divisible.
+  /// pads it, which changes the model's config).
   bool is_divisible(const WeightSplit& split) const {
     if (!form_.training) return true;
     for (const int64_t units : split.parts) {
-      if (units % ranks_ == 0 || units < ranks_) continue;
-      const Tensor& weight = from_.tensor(split.weight);
-      if (from_.repeat_of(weight.segment) == 1) return false;
+      if (units % ranks_ == 0) continue;
+      if (split.kind == SplitKind::kVocabulary) return false;
+      // Ranks that outnumber the heads of keys and values share them. Sums over shared inputs would
+      // count them several times.
+      if (split.kind == SplitKind::kOutputs && ranks_ % units == 0) continue;
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: `tp` {} does not divide the {} units (heads, or rows of an FFN) "
                               "of '{}'",
-                              from_.name, ranks_, units, weight.name));
+                              from_.name, ranks_, units, from_.tensor(split.weight).name));
     }
     return true;
   }

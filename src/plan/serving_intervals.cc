@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 #include <string>
-#include <tuple>
 
+#include "plan/serving_ranking.h"
 #include "scenario/extrapolated.h"
 #include "scenario/generation/single_request.h"
 
@@ -25,19 +25,13 @@ std::vector<size_t> best_of_kinds(const ServingPlan& plan) {
 /// Simulated candidates that tables list, each once.
 std::set<size_t> listed(const ServingPlan& plan, const std::vector<size_t>& best) {
   std::set<size_t> rows(plan.front.begin(), plan.front.end());
-  for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.meeting, 1)); ++i)
+  for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.layouts, 1)); ++i)
     rows.insert(i);
   rows.insert(best.begin(), best.end());
   for (const PlanAlternative& a : plan.alternatives) rows.insert(a.candidate);
   std::erase_if(
       rows, [&](size_t i) { return i >= plan.candidates.size() || !plan.candidates[i].simulated; });
   return rows;
-}
-
-/// All that a single request depends on.
-auto layout_of(const ServingCandidate& c) {
-  return std::tuple(c.hardware, c.tp, c.pp, c.dp, c.ep, c.all2all, c.replicas, c.prefill_workers,
-                    c.dtype, c.kv_dtype);
 }
 
 ServingIntervals intervals_of(const ServingCandidate& c, const LlmForecast& alone) {

@@ -5,14 +5,20 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <mutex>
 
+#include "base/monotone.h"
+#include "base/threads.h"
 #include "devices/cluster.h"
 #include "ops/op_def.h"
 #include "plan/serving_intervals.h"
 #include "plan/serving_ranking.h"
 #include "plan/values.h"
 #include "request/access.h"
+#include "scenario/generation/cache_pool.h"
+#include "scenario/generation/llm_load.h"
 #include "scenario/generation/served_layout.h"
 #include "scenario/internal.h"
 #include "tilecast/error.h"
@@ -43,6 +49,119 @@ void set_candidate(Request& r, const ServingCandidate& c) {
       .workers = c.prefill_workers, .tp = c.tp, .pp = c.pp, .dp = c.dp, .ep = c.ep};
 }
 
+/// What layouts that share the times of their steps give.
+struct Found {
+  std::vector<ServingCandidate> candidates;
+  std::map<std::string, int64_t> impossible, failures;
+};
+
+/// The loads of one layout.
+class LoadSearch {
+ public:
+  LoadSearch(const ServingQuery& query, const ServingPlan& plan, Found& found)
+      : query_(query), plan_(plan), found_(found) {}
+
+  /// With more clients: while the limits are met, the cache has room, and throughput grows.
+  void run(ServingCandidate c, const ServedLayout& layout) {
+    constexpr int64_t kMostClients = 1024;
+    std::vector<int64_t> loads = query_.space.concurrency;
+    if (loads.empty()) {
+      for (int64_t n = 1; n <= kMostClients; n *= 2) loads.push_back(n);
+    }
+    std::sort(loads.begin(), loads.end());
+    int64_t last = 0, missed = 0;  // the most clients that meet the limits, the fewest that do not
+    bool over = false;
+    double best = 0;
+    for (const int64_t clients : loads) {
+      c.concurrency = clients;
+      if (over) {
+        found_.candidates.push_back(c);
+        continue;
+      }
+      simulate(c, layout, last);
+      found_.candidates.push_back(c);
+      if (!c.fits) return;
+      // A step with more sequences takes longer, so more load misses the limit too. And the end is
+      // where more clients write less than 1 % more.
+      over = c.excess > 1 || c.gpu_tokens_per_s < 1.01 * best;
+      (c.excess > 1 ? missed : last) = clients;
+      best = std::max(best, c.gpu_tokens_per_s);
+      if (over) forget_results(c);
+    }
+    if (query_.space.concurrency.empty() && last > 0 && missed > 0) refine(c, layout, last, missed);
+  }
+
+ private:
+  /// The most clients that meet the limits, to a tenth.
+  void refine(ServingCandidate c, const ServedLayout& layout, int64_t meets, int64_t misses) {
+    const auto keeps_limits = [&](int64_t clients) {
+      c.concurrency = clients;
+      simulate(c, layout, meets);
+      found_.candidates.push_back(c);
+      if (c.excess > 1) return false;
+      meets = clients;
+      return true;
+    };
+    narrow({meets, misses}, keeps_limits, std::mem_fn(&Bracket::middle),
+           [](const Bracket& b) { return b.fails - b.holds <= b.holds / 10; });
+  }
+
+  /// Forgets the results of less load; the memory stays.
+  static void forget_results(ServingCandidate& c) {
+    c.simulated = c.pruned = c.meets = false;
+    c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = c.mean_request_s = 0;
+    c.tokens_per_s = c.requests_per_s = c.user_tokens_per_s = c.gpu_tokens_per_s = 0;
+  }
+
+  /// The limits beyond which nobody asks for more than that they are missed: where less load keeps
+  /// them, the candidate cannot be the nearest of all.
+  std::optional<TimeLimits> stop_beyond(int64_t meets) const {
+    if (query_.full_search || meets == 0 || !plan_.limited()) return {};
+    TimeLimits limits{.ttft_s = plan_.ttft_s, .tpot_s = plan_.tpot_s, .share = {}};
+    if (query_.percentile == Percentile::kMedian) limits.share = 0.5;
+    if (query_.percentile == Percentile::kP99) limits.share = 0.99;
+    return limits;
+  }
+
+  /// `meets`: the most clients of the layout that keep the limits; 0: none are known.
+  void simulate(ServingCandidate& c, const ServedLayout& layout, int64_t meets) const {
+    forget_results(c);
+    const LlmForecast f = layout.under(c.concurrency, stop_beyond(meets));
+    c.fits = f.fits;
+    c.peak_bytes = f.peak_bytes;
+    // A server that fits takes all that it may use.
+    c.margin_bytes = f.fits ? std::max<int64_t>(0, plan_.device_bytes[c.hardware] - f.peak_bytes)
+                            : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
+    if (!c.fits) return;
+    c.simulated = f.serving.has_value();
+    c.pruned = !c.simulated;
+    if (c.pruned)
+      c.excess = std::numeric_limits<double>::infinity();
+    else
+      fill(c, f.serving->steady_or_all());
+  }
+
+  void fill(ServingCandidate& c, const ServedPart& part) const {
+    c.ttft_s = estimate_of(part.ttft, query_.percentile).seconds;
+    c.tpot_s = estimate_of(part.tpot, query_.percentile).seconds;
+    c.mean_ttft_s = part.ttft.mean.seconds;
+    c.mean_tpot_s = part.tpot.mean.seconds;
+    c.mean_request_s = part.e2e.mean.seconds;
+    const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
+    c.tokens_per_s = part.output_tokens_per_s * replicas;
+    c.requests_per_s = part.requests_per_s * replicas;
+    c.user_tokens_per_s = c.mean_tpot_s > 0 ? 1 / c.mean_tpot_s : 0;
+    c.gpu_tokens_per_s = c.tokens_per_s / static_cast<double>(plan_.gpus);
+    c.excess = std::max(plan_.ttft_s ? c.ttft_s / *plan_.ttft_s : 0,
+                        plan_.tpot_s ? c.tpot_s / *plan_.tpot_s : 0);
+    c.meets = c.excess <= 1;
+  }
+
+  const ServingQuery& query_;
+  const ServingPlan& plan_;
+  Found& found_;
+};
+
 class ServingSearch {
  public:
   ServingSearch(const Forecaster& forecaster, const ModelRef& model, const ServingQuery& query,
@@ -51,6 +170,7 @@ class ServingSearch {
 
   void run() {
     for (size_t h = 0; h < query_.hardware.size(); ++h) add_layouts(h);
+    simulate_layouts();
     if (plan_.candidates.empty()) refuse_empty();
     rank_servings(plan_);
   }
@@ -58,8 +178,10 @@ class ServingSearch {
  private:
   [[noreturn]] void refuse_empty() const {
     std::string why;
-    for (const auto& [reason, count] : plan_.impossible) why += "; " + reason;
-    throw Error(ErrorKind::kInput,
+    for (const auto* reasons : {&plan_.impossible, &plan_.failures}) {
+      for (const auto& [reason, count] : *reasons) why += "; " + reason;
+    }
+    throw Error(plan_.failures.empty() ? ErrorKind::kInput : ErrorKind::kInternal,
                 fmt::format("no layout of {} GPUs is possible{}", plan_.gpus, why.substr(0, 400)));
   }
 
@@ -117,7 +239,7 @@ class ServingSearch {
     const int64_t servers = c.replicas;
     for (const std::string& dtype : given_or(query_.space.dtypes, dtypes_of(c.hardware))) {
       for (const std::string& kv : given_or(query_.space.kv_dtypes, {std::string()})) {
-        KnownServer known;  // layouts with other numbers of servers have the same steps
+        std::vector<ServingCandidate> layouts;  // that differ in the number of servers
         for (const int64_t workers : given_or(query_.space.prefill_workers, pools_of(servers))) {
           if (workers >= servers && workers > 0) {
             plan_.impossible[fmt::format(
@@ -129,8 +251,9 @@ class ServingSearch {
           c.kv_dtype = kv;
           c.prefill_workers = workers;
           c.replicas = servers - workers;
-          add_layout(c, known);
+          layouts.push_back(c);
         }
+        if (!layouts.empty()) layouts_.push_back(std::move(layouts));
       }
     }
   }
@@ -152,112 +275,51 @@ class ServingSearch {
     return dtypes;
   }
 
-  void add_layout(const ServingCandidate& c, KnownServer& known) {
-    try {
-      const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
-                                request_of(plan_, c), known);
-      add_loads(c, layout);
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInternal) throw;
-      plan_.impossible[error.what()] += 1;
-    }
-  }
-
-  /// With more clients: while the limits are met, the cache has room, and throughput grows.
-  void add_loads(ServingCandidate c, const ServedLayout& layout) {
-    constexpr int64_t kMostClients = 1024;
-    std::vector<int64_t> loads = query_.space.concurrency;
-    if (loads.empty()) {
-      for (int64_t n = 1; n <= kMostClients; n *= 2) loads.push_back(n);
-    }
-    std::sort(loads.begin(), loads.end());
-    int64_t last = 0, missed = 0;  // the most clients that meet the limits, the fewest that do not
-    bool over = false;
-    double best = 0;
-    for (const int64_t clients : loads) {
-      c.concurrency = clients;
-      if (over) {
-        plan_.candidates.push_back(c);
-        continue;
+  /// All layouts, on all cores; results are in their order.
+  void simulate_layouts() {
+    std::vector<Found> found(layouts_.size());
+    std::mutex mutex;
+    std::exception_ptr thrown;
+    Progress progress{.done = 0, .total = layouts_.size(), .unit = "layouts", .note = ""};
+    run_parallel(layouts_.size(), query_.threads, nullptr, [&](size_t i) {
+      try {
+        simulate_servers(layouts_[i], found[i]);
+      } catch (...) {
+        const std::lock_guard lock(mutex);
+        if (!thrown) thrown = std::current_exception();
       }
-      simulate(c, layout, last);
-      plan_.candidates.push_back(c);
-      if (!c.fits) return;
-      // A step with more sequences takes longer, so more load misses the limit too. And the end is
-      // where more clients write less than 1 % more.
-      over = c.excess > 1 || c.gpu_tokens_per_s < 1.01 * best;
-      (c.excess > 1 ? missed : last) = clients;
-      best = std::max(best, c.gpu_tokens_per_s);
-      if (over) forget_results(c);
-    }
-    if (query_.space.concurrency.empty() && last > 0 && missed > 0) refine(c, layout, last, missed);
-  }
-
-  /// The most clients that meet the limits, to a tenth.
-  void refine(ServingCandidate c, const ServedLayout& layout, int64_t meets, int64_t misses) {
-    while (misses - meets > std::max<int64_t>(1, meets / 10)) {
-      c.concurrency = meets + (misses - meets) / 2;
-      simulate(c, layout, meets);
-      plan_.candidates.push_back(c);
-      (c.excess > 1 ? misses : meets) = c.concurrency;
+      const std::lock_guard lock(mutex);
+      ++progress.done;
+      if (query_.show_progress) query_.show_progress(progress);
+    });
+    if (thrown) std::rethrow_exception(thrown);
+    for (Found& one : found) {
+      std::move(one.candidates.begin(), one.candidates.end(), std::back_inserter(plan_.candidates));
+      for (const auto& [reason, count] : one.impossible) plan_.impossible[reason] += count;
+      for (const auto& [reason, count] : one.failures) plan_.failures[reason] += count;
     }
   }
 
-  /// Forgets the results of less load; the memory stays.
-  static void forget_results(ServingCandidate& c) {
-    c.simulated = c.pruned = c.meets = false;
-    c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = c.mean_request_s = 0;
-    c.tokens_per_s = c.requests_per_s = c.user_tokens_per_s = c.gpu_tokens_per_s = 0;
-  }
-
-  /// The limits beyond which nobody asks for more than that they are missed: where less load keeps
-  /// them, the candidate cannot be the nearest of all.
-  std::optional<TimeLimits> stop_beyond(int64_t meets) const {
-    if (query_.full_search || meets == 0 || !plan_.limited()) return {};
-    TimeLimits limits{.ttft_s = plan_.ttft_s, .tpot_s = plan_.tpot_s, .share = {}};
-    if (query_.percentile == Percentile::kMedian) limits.share = 0.5;
-    if (query_.percentile == Percentile::kP99) limits.share = 0.99;
-    return limits;
-  }
-
-  /// `meets`: the most clients of the layout that keep the limits; 0: none are known.
-  void simulate(ServingCandidate& c, const ServedLayout& layout, int64_t meets) const {
-    forget_results(c);
-    const LlmForecast f = layout.under(c.concurrency, stop_beyond(meets));
-    c.fits = f.fits;
-    c.peak_bytes = f.peak_bytes;
-    // A server that fits takes all that it may use.
-    c.margin_bytes = f.fits ? std::max<int64_t>(0, f.device_bytes - f.peak_bytes)
-                            : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
-    if (!c.fits) return;
-    c.simulated = f.serving.has_value();
-    c.pruned = !c.simulated;
-    if (c.pruned)
-      c.excess = std::numeric_limits<double>::infinity();
-    else
-      fill(c, f.serving->steady_or_all());
-  }
-
-  void fill(ServingCandidate& c, const ServedPart& part) const {
-    c.ttft_s = estimate_of(part.ttft, query_.percentile).seconds;
-    c.tpot_s = estimate_of(part.tpot, query_.percentile).seconds;
-    c.mean_ttft_s = part.ttft.mean.seconds;
-    c.mean_tpot_s = part.tpot.mean.seconds;
-    c.mean_request_s = part.e2e.mean.seconds;
-    const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
-    c.tokens_per_s = part.output_tokens_per_s * replicas;
-    c.requests_per_s = part.requests_per_s * replicas;
-    c.user_tokens_per_s = c.mean_tpot_s > 0 ? 1 / c.mean_tpot_s : 0;
-    c.gpu_tokens_per_s = c.tokens_per_s / static_cast<double>(plan_.gpus);
-    c.excess = std::max(plan_.ttft_s ? c.ttft_s / *plan_.ttft_s : 0,
-                        plan_.tpot_s ? c.tpot_s / *plan_.tpot_s : 0);
-    c.meets = c.excess <= 1;
+  /// Layouts that differ in the number of servers have the same steps.
+  void simulate_servers(const std::vector<ServingCandidate>& layouts, Found& found) const {
+    KnownServer known;
+    for (const ServingCandidate& c : layouts) {
+      try {
+        const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
+                                  request_of(plan_, c), known);
+        LoadSearch(query_, plan_, found).run(c, layout);
+      } catch (const Error& error) {
+        (error.kind() == ErrorKind::kInternal ? found.failures : found.impossible)[error.what()] +=
+            1;
+      }
+    }
   }
 
   const Forecaster& forecaster_;
   const ModelRef& model_;
   const ServingQuery& query_;
   ServingPlan& plan_;
+  std::vector<std::vector<ServingCandidate>> layouts_;
 };
 
 std::optional<double> utilization_that_fits(const std::vector<Warning>& warnings) {
@@ -277,9 +339,10 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
   if (!m.decoder)
     throw Error(ErrorKind::kUnsupported,
                 m.name + ": the model does not generate text; omit `prompt` to plan its training");
+  const Request typical = typical_request(query.request);
   ServingPlan plan{.model = m.name,
-                   .prompt = query.request.prompt,
-                   .output = query.request.output,
+                   .prompt = typical.prompt,
+                   .output = typical.output,
                    .ttft_s = query.ttft_s,
                    .tpot_s = query.tpot_s,
                    .percentile = query.percentile,
@@ -288,7 +351,7 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
     const Device& device = hardware.gpu.content->device;
     plan.gpu_ids.push_back(device.id);
     plan.gpu_names.push_back(device.name);
-    plan.device_bytes.push_back(device.memory_bytes);
+    plan.device_bytes.push_back(visible_bytes(device));
     plan.clusters.push_back(hardware.cluster);
     if (query.has_prices) plan.prices.push_back(hardware.price_per_gpu_hour);
   }

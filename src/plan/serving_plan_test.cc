@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "base/rng.h"
 #include "request/access.h"
@@ -54,8 +55,8 @@ TEST(ServingPlan, ListedRowsHaveIntervalsAndKindsWarn) {
   const ModelRef model = load_model_ref("llama-3-8b");
   const ServingQuery query = query_of({"H100", "MI300X"});
   const ServingPlan plan = plan_serving(forecaster(), model, query);
-  ASSERT_GE(plan.meeting, ServingPlan::kListed);
-  for (size_t i = 0; i < ServingPlan::kListed; ++i) {
+  ASSERT_GE(plan.layouts, 3u);
+  for (size_t i = 0; i < std::min(ServingPlan::kListed, plan.layouts); ++i) {
     const ServingCandidate& c = plan.candidates[i];
     ASSERT_TRUE(c.intervals);
     EXPECT_LE(c.intervals->tpot.low_s, c.tpot_s);
@@ -95,12 +96,39 @@ TEST(ServingPlan, AlternativesKeepTheGpu) {
     const ServingCandidate& c = plan.candidates[a.candidate];
     EXPECT_EQ(c.hardware == plan.candidates.front().hardware, a.option != "gpu") << a.option;
     if (c.meets) {
-      EXPECT_GE(plan.cost_of_million_tokens(c),
-                plan.cost_of_million_tokens(plan.candidates.front()));
+      EXPECT_GE(
+          plan.cost_of_million_tokens(c),
+          plan.cost_of_million_tokens(plan.candidates.front()) * (1 - ServingPlan::kTieRatio));
     }
     others += a.option == "gpu" ? 0 : 1;
   }
   EXPECT_GT(others, 2u);
+}
+
+/// The rows of a table are layouts, the simplest of those that tie first.
+TEST(ServingPlan, EachLayoutStandsOnceAndTheSimplestTieFirst) {
+  const ServingPlan plan =
+      plan_serving(forecaster(), load_model_ref("llama-3-8b"), query_of({"H100"}));
+  const auto techniques = [](const ServingCandidate& c) {
+    return (c.tp > 1) + (c.pp > 1) + (c.dp > 1) + (c.ep > 1) + (c.prefill_workers > 0);
+  };
+  ASSERT_GT(plan.layouts, 1u);
+  ASSERT_LE(plan.layouts, plan.meeting);
+  double most = 0;
+  std::set<std::string> known;
+  for (size_t i = 0; i < plan.layouts; ++i) {
+    ServingCandidate c = plan.candidates[i];
+    most = std::max(most, c.gpu_tokens_per_s);
+    c.concurrency = 1;
+    EXPECT_TRUE(known.insert(options_text(plan, c)).second) << i;
+  }
+  const ServingCandidate& first = plan.candidates.front();
+  const double least = most * (1 - ServingPlan::kTieRatio);
+  EXPECT_GE(first.gpu_tokens_per_s, least);
+  for (size_t i = 1; i < plan.layouts; ++i) {
+    if (plan.candidates[i].gpu_tokens_per_s < least) continue;
+    EXPECT_GE(techniques(plan.candidates[i]), techniques(first)) << i;
+  }
 }
 
 /// Layouts are prepared once for all loads, and share the times of their steps.

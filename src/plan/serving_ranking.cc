@@ -1,8 +1,9 @@
 #include "plan/serving_ranking.h"
 
 #include <algorithm>
+#include <set>
 
-#include "request/access.h"
+#include "schema/plan_options.h"
 
 namespace tilecast {
 namespace {
@@ -32,6 +33,34 @@ void sort(ServingPlan& plan) {
   plan.fitting = count([](const ServingCandidate& c) { return c.fits; });
 }
 
+/// How many techniques a layout uses.
+int techniques(const ServingCandidate& c) {
+  return (c.tp > 1) + (c.pp > 1) + (c.dp > 1) + (c.ep > 1) + (c.prefill_workers > 0) +
+         (c.all2all != All2All::kAllGather);
+}
+
+/// The best load of each layout comes before other loads, and the simplest layout that ties with
+/// the best, on the same GPUs, before all.
+void put_layouts_first(ServingPlan& plan) {
+  if (plan.meeting == 0) return;
+  const auto begin = plan.candidates.begin(),
+             end = begin + static_cast<std::ptrdiff_t>(plan.meeting);
+  std::set<decltype(layout_of(*begin))> known;
+  const auto last = std::stable_partition(
+      begin, end, [&](const ServingCandidate& c) { return known.insert(layout_of(c)).second; });
+  plan.layouts = static_cast<size_t>(last - begin);
+  const double least = worth(plan, *begin) * (1 - ServingPlan::kTieRatio);
+  auto first = begin;
+  for (auto c = begin; c != last; ++c) {
+    if (c->hardware == begin->hardware && worth(plan, *c) >= least &&
+        techniques(*c) < techniques(*first))
+      first = c;
+  }
+  if (first == begin) return;
+  std::rotate(begin, first, first + 1);
+  plan.most = 1;
+}
+
 /// From the fastest for a user downwards, those that write more for each GPU than all before.
 void find_front(ServingPlan& plan) {
   std::vector<size_t> order;
@@ -56,32 +85,14 @@ void find_front(ServingPlan& plan) {
 /// The candidates are sorted, so the first with another value is the best. Where the option is not
 /// the GPU, it is that of the winner: else the reason would be the other GPU.
 void find_alternatives(ServingPlan& plan) {
-  struct Shown {
-    const char* name;
-    std::string (*value)(const ServingPlan& plan, const ServingCandidate& c);
-  };
-  constexpr Shown kShown[] = {
-      {"gpu",
-       [](const ServingPlan& p, const ServingCandidate& c) { return p.gpu_ids[c.hardware]; }},
-      {"tp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.tp); }},
-      {"pp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.pp); }},
-      {"dp", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.dp); }},
-      {"ep", [](const ServingPlan&, const ServingCandidate& c) { return std::to_string(c.ep); }},
-      {"prefill-workers",
-       [](const ServingPlan&, const ServingCandidate& c) {
-         return std::to_string(c.prefill_workers);
-       }},
-      {"all2all-backend",
-       [](const ServingPlan&, const ServingCandidate& c) { return choice_name(c.all2all); }},
-      {"dtype", [](const ServingPlan&, const ServingCandidate& c) { return c.dtype; }},
-      {"kv-dtype", [](const ServingPlan&, const ServingCandidate& c) { return c.kv_dtype; }}};
   const std::vector<ServingCandidate>& all = plan.candidates;
-  for (const Shown& option : kShown) {
+  for (const ServingOption& option : serving_plan_options()) {
     std::map<std::string, bool> known = {{option.value(plan, all.front()), true}};
     for (size_t i = 1; i < all.size(); ++i) {
       const std::string value = option.value(plan, all[i]);
       if (all[i].fits && !all[i].simulated) continue;
-      if (&option != &kShown[0] && all[i].hardware != all.front().hardware) continue;
+      if (option.name != std::string_view("gpu") && all[i].hardware != all.front().hardware)
+        continue;
       if (known.emplace(value, true).second) plan.alternatives.push_back({option.name, value, i});
     }
   }
@@ -91,6 +102,7 @@ void find_alternatives(ServingPlan& plan) {
 
 void rank_servings(ServingPlan& plan) {
   sort(plan);
+  put_layouts_first(plan);
   find_front(plan);
   find_alternatives(plan);
 }

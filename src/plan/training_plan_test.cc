@@ -37,6 +37,7 @@ TrainingQuery training_query(int64_t seq) {
   r.parallel.main_params = MainParams::kFp32;
   r.parallel.cluster = "a100-sxm-4";
   query.top = 5;
+  query.memory_reserve = 0;
   return query;
 }
 
@@ -116,6 +117,126 @@ TEST(TrainingPlan, PruningLosesNone) {
                          *all.candidates[all.alternatives[i].candidate].latency_s);
     }
   }
+}
+
+TEST(TrainingPlan, TheSimplestOfTiesIsFirst) {
+  const auto techniques = [](const TrainingCandidate& c) {
+    return (c.tp > 1) + (c.pp > 1) + (c.virtual_stages > 1) + (c.cp > 1) + (c.ep > 1) +
+           (c.zero != Zero::kNone) + (c.checkpointing != Checkpointing::kNone);
+  };
+  TrainingQuery query = training_query(1024);
+  query.pruning = Pruning::kOff;
+  const TrainingPlan plan = plan_of(kGpt, query);
+  ASSERT_TRUE(plan.fastest);
+  const TrainingCandidate& first = plan.candidates.front();
+  const double limit_s = plan.fastest_s * (1 + plan.tie_ratio);
+  EXPECT_GT(plan.tie_ratio, 0);
+  EXPECT_LE(*first.latency_s, limit_s);
+  for (size_t i = 0; i < plan.fitting; ++i) {
+    const TrainingCandidate& c = plan.candidates[i];
+    EXPECT_GE(*c.latency_s, plan.fastest_s);
+    if (*c.latency_s > limit_s) continue;
+    EXPECT_GE(techniques(c), techniques(first)) << i;
+    if (techniques(c) == techniques(first)) {
+      EXPECT_GE(*c.latency_s, *first.latency_s) << i;
+    }
+  }
+  // A row for each layout, and times of later steps above those of earlier ones.
+  for (size_t i = 0; i < plan.ranked; ++i) {
+    const TrainingCandidate& a = plan.candidates[i];
+    for (size_t j = i + 1; j < plan.ranked; ++j) {
+      const TrainingCandidate& b = plan.candidates[j];
+      EXPECT_TRUE(std::tie(a.dp, a.tp, a.pp, a.cp, a.ep) != std::tie(b.dp, b.tp, b.pp, b.cp, b.ep));
+      if (a.step < b.step) {
+        EXPECT_LT(*a.latency_s, *b.latency_s);
+      }
+      EXPECT_LE(a.step, b.step);
+    }
+  }
+}
+
+TEST(TrainingPlan, AReserveLeavesMemoryFree) {
+  TrainingQuery query = training_query(1024);
+  query.request.batch = 1024;
+  query.space = {.tp = {1}, .pp = {1}};
+  const TrainingPlan all = plan_of(kGpt, query);
+  query.memory_reserve = 0.5;
+  const TrainingPlan plan = plan_of(kGpt, query);
+  EXPECT_LT(plan.fitting, all.fitting);
+  EXPECT_GT(plan.fitting, 0u);
+  for (size_t i = 0; i < plan.fitting; ++i)
+    EXPECT_LE(1.5 * static_cast<double>(plan.candidates[i].peak_bytes),
+              static_cast<double>(plan.device_bytes) + 1);
+}
+
+TEST(TrainingPlan, MicroBatchesEndWhereNoneFits) {
+  TrainingQuery query = training_query(1024);
+  query.request.batch = 1024;
+  query.space = {.tp = {1}, .pp = {1}, .checkpointing = {Checkpointing::kNone}};
+  const TrainingPlan plan = plan_of(kGpt, query);
+  EXPECT_GT(plan.skipped, 0);
+  int64_t largest = 0;
+  for (size_t i = 0; i < plan.fitting; ++i)
+    largest = std::max(largest, plan.candidates[i].micro_batch_size);
+  EXPECT_GT(largest, 8);
+  // None of what was skipped fits.
+  query.space.micro_batch_sizes = {2 * largest, 4 * largest};
+  const TrainingPlan larger = plan_of(kGpt, query);
+  EXPECT_EQ(larger.fitting, 0u);
+}
+
+TEST(TrainingPlan, NodesThatFitAreTheFewest) {
+  TrainingQuery query = training_query(1024);
+  query.request.parallel.cluster = "dgx-a100";
+  query.request.batch = 64;
+  const auto plan_on = [&](int64_t nodes) {
+    query.request.parallel.nodes = nodes;
+    return plan_training(forecaster(), load_model_ref("llama-3.1-70b"),
+                         load_cluster_gpu_ref("dgx-a100"), query);
+  };
+  query.space = {.cp = {1},
+                 .micro_batch_sizes = {1},
+                 .checkpointing = {Checkpointing::kFull},
+                 .dtypes = {"bf16"}};
+  const TrainingPlan one = plan_on(1);
+  ASSERT_EQ(one.fitting, 0u);
+  ASSERT_TRUE(one.nodes_that_fit);
+  EXPECT_GT(plan_on(*one.nodes_that_fit).fitting, 0u);
+}
+
+TEST(TrainingPlan, ConvolutionalNetworksAreDividedByDataOnly) {
+  TrainingQuery query = training_query(1);
+  query.request.seq.reset();
+  query.request.batch = 256;
+  query.request.parallel.cluster = "dgx-h100";
+  const TrainingPlan plan = plan_training(forecaster(), load_model_ref("resnet-50"),
+                                          load_cluster_gpu_ref("dgx-h100"), query);
+  EXPECT_FALSE(plan.counts_tokens);
+  for (const TrainingCandidate& c : plan.candidates) EXPECT_EQ(c.dp, 8);
+}
+
+TEST(TrainingPlan, LaunchLinesHaveTheDegreesOfTheFirst) {
+  TrainingQuery query = training_query(1024);
+  query.space = {.tp = {2},
+                 .pp = {1},
+                 .micro_batch_sizes = {2},
+                 .zero = {Zero::kParameters},
+                 .sequence_parallel = {true},
+                 .dtypes = {"bf16"}};
+  const TrainingPlan plan = plan_of(kGpt, query);
+  const std::vector<LaunchLine> lines = launch_lines(plan);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].software, "megatron");
+  for (const char* flag :
+       {"--nproc-per-node 4 ", "--tensor-model-parallel-size 2 ", "--micro-batch-size 2 ",
+        "--global-batch-size 16 ", " --bf16", " --sequence-parallel",
+        "--data-parallel-sharding-strategy optim_grads_params"})
+    EXPECT_NE(lines[0].command.find(flag), std::string::npos) << flag << lines[0].command;
+  EXPECT_EQ(lines[1].software, "torchtitan");
+  for (const char* flag :
+       {"--training.local_batch_size 2 ", "--parallelism.data_parallel_shard_degree 2 ",
+        "--parallelism.tensor_parallel_degree 2 "})
+    EXPECT_NE(lines[1].command.find(flag), std::string::npos) << flag << lines[1].command;
 }
 
 TEST(TrainingPlan, LeastMemoryIsFirstIfAskedFor) {

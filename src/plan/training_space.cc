@@ -10,7 +10,6 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kLargestMicroBatch = 8;  // as Megatron's paper tunes it: 1, 2, 4, 8
 /// A rank with fewer tokens of a sequence has products too small to be worth an exchange per layer.
 constexpr int64_t kLeastContextTokens = 1024;
 
@@ -27,8 +26,14 @@ class Enumeration {
   std::vector<CandidateGroup> run(const std::vector<std::string>& dtypes) {
     const int64_t seq = *query_.request.seq, node = facts_.cluster.gpus_per_node;
     for (const std::string& dtype : dtypes) {
-      for (const int64_t tp : given_or(space_.tp, divisors(gpus_, node))) {
-        const int64_t most = facts_.flash ? std::max<int64_t>(1, seq / kLeastContextTokens) : 1;
+      const int64_t most_tp = facts_.divides_layers ? node : 1;
+      for (const int64_t tp : given_or(space_.tp, divisors(gpus_, most_tp))) {
+        if (tp > 1 && !facts_.divides_layers) {
+          refuse(fmt::format("`tp` {}: the model has no layer that ranks divide", tp));
+          continue;
+        }
+        const bool contexts = facts_.flash && facts_.divides_layers;
+        const int64_t most = contexts ? std::max<int64_t>(1, seq / kLeastContextTokens) : 1;
         for (const int64_t cp : given_or(space_.cp, divisors(gpus_ / std::min(tp, gpus_), most))) {
           if (gpus_ % (tp * cp) != 0) {
             refuse(fmt::format("`tp` {} × `cp` {} does not divide {} GPUs", tp, cp, gpus_));
@@ -70,9 +75,10 @@ class Enumeration {
     }
   }
 
-  static std::vector<int64_t> micro_batches() {
+  /// Powers of two. The search ends at the memory, not at a limit of its own.
+  std::vector<int64_t> micro_batches() const {
     std::vector<int64_t> sizes;
-    for (int64_t size = 1; size <= kLargestMicroBatch; size *= 2) sizes.push_back(size);
+    for (int64_t size = 1; size <= query_.request.batch; size *= 2) sizes.push_back(size);
     return sizes;
   }
 
@@ -80,8 +86,9 @@ class Enumeration {
 
   void add_pipelines(CandidateGroup& group) const {
     const int64_t rest = gpus_ / (group.tp * group.cp);
-    for (const int64_t pp :
-         given_or(space_.pp, divisors(rest, std::max<int64_t>(1, facts_.layers)))) {
+    for (const int64_t pp : given_or(
+             space_.pp,
+             divisors(rest, facts_.divides_layers ? std::max<int64_t>(1, facts_.layers) : 1))) {
       if (pp > std::max<int64_t>(1, facts_.layers)) {
         refuse(fmt::format("`pp` {} is more than the {} layers", pp, facts_.layers));
         continue;

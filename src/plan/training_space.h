@@ -26,6 +26,9 @@ struct SpaceFacts {
   int64_t layers = 0;
   int64_t experts = 0;  ///< of each layer that has some; 0: none
   bool flash = true;    ///< fused attention
+  /// Tensor parallelism divides weights of the model. Frameworks train others, as convolutional
+  /// networks, with data parallelism alone.
+  bool divides_layers = true;
 };
 
 /// The simplest candidates come first, so that of equally fast ones the simplest wins. Degrees of

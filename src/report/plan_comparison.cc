@@ -13,13 +13,13 @@
 namespace tilecast {
 namespace {
 
-double best_tokens_per_s(const TrainingPlan& plan) {
-  return plan.tokens_per_s(*plan.candidates.front().latency_s);
+double best_samples_per_s(const TrainingPlan& plan) {
+  return plan.samples_per_s(*plan.candidates.front().latency_s);
 }
 
-double cost_of_billion_tokens(const TrainingPlan& plan) {
-  constexpr double kTokens = 1e9;
-  return plan.cost_of_step(kTokens / best_tokens_per_s(plan));
+double cost_of_billion(const TrainingPlan& plan) {
+  constexpr double kSamples = 1e9;
+  return plan.cost_of_step(kSamples / best_samples_per_s(plan));
 }
 
 /// Indices, the best first.
@@ -30,9 +30,9 @@ std::vector<size_t> order_of(const std::vector<TrainingPlan>& plans) {
     const TrainingPlan &x = plans[a], &y = plans[b];
     if ((x.fitting > 0) != (y.fitting > 0)) return x.fitting > 0;
     if (x.fitting == 0)
-      return x.candidates.front().margin_bytes > y.candidates.front().margin_bytes;
-    if (x.price_per_gpu_hour) return cost_of_billion_tokens(x) < cost_of_billion_tokens(y);
-    return best_tokens_per_s(x) > best_tokens_per_s(y);
+      return x.candidates.front().missing_bytes() < y.candidates.front().missing_bytes();
+    if (x.price_per_gpu_hour) return cost_of_billion(x) < cost_of_billion(y);
+    return best_samples_per_s(x) > best_samples_per_s(y);
   });
   return order;
 }
@@ -60,10 +60,10 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
                               format_integer(any.seq), clock_text(any.used.execution.clocks)),
                   style);
   TextTable table;
-  table.header = {"GPU", "step", "80 %", "GPU tok/s", "memory"};
+  table.header = {"GPU", "step", "80 %", any.counts_tokens ? "GPU tok/s" : "GPU img/s", "memory"};
   table.right = {false, true, true, true, true};
   if (any.price_per_gpu_hour) {
-    table.header.push_back("$/G tok");
+    table.header.push_back(any.counts_tokens ? "$/G tok" : "$/G img");
     table.right.push_back(true);
   }
   table.header.push_back("best configuration");
@@ -86,14 +86,15 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
               : "- ",
          fits ? percent_interval(*c.latency_s, *c.latency_low_s, *c.latency_high_s) : "-",
          fits ? format_integer(
-                    std::llround(best_tokens_per_s(plan) / static_cast<double>(plan.ranks)))
+                    std::llround(best_samples_per_s(plan) / static_cast<double>(plan.ranks)))
               : "-",
          format_bytes(c.peak_bytes)});
     if (any.price_per_gpu_hour)
-      table.rows.back().push_back(fits ? fmt::format("{:.4g}", cost_of_billion_tokens(plan)) : "-");
+      table.rows.back().push_back(fits ? fmt::format("{:.4g}", cost_of_billion(plan)) : "-");
     table.rows.back().push_back(fits ? options_text(c)
                                      : fmt::format("none fits: {} too much with {}",
-                                                   format_bytes(-c.margin_bytes), options_text(c)));
+                                                   format_bytes(c.missing_bytes()),
+                                                   options_text(c)));
   }
   out += "\n" + format_text_table(table, style, 2);
   std::string notes = "80 %: interval of the step's time";
@@ -101,10 +102,7 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
     notes += fmt::format("; ~: it overlaps that of a row above: which of the two {} is not certain",
                          any.price_per_gpu_hour ? "costs less" : "is faster");
   if (extrapolated) notes += "; *: part of the time is extrapolated: the warning says how much";
-  out += "\n";
-  for (const std::string& line : wrap_text(notes, static_cast<size_t>(style.width)))
-    out += line + "\n";
-  return out;
+  return out + "\n" + wrapped(notes, style);
 }
 
 std::vector<TrainingPlan> sorted_plans(const std::vector<TrainingPlan>& plans) {

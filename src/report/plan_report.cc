@@ -10,6 +10,7 @@
 #include "report/plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
+#include "schema/plan_options.h"
 #include "tilecast/view.h"
 
 namespace tilecast {
@@ -19,18 +20,32 @@ std::string percent_interval(double value, double low, double high) {
                      std::max(100 * (high / value - 1), 0.0));
 }
 
-namespace {
-
-std::string switch_text(bool value) { return value ? "on" : "off"; }
-
-std::string schedule_text(const TrainingCandidate& c) {
-  if (c.pp == 1) return "-";
-  if (c.virtual_stages == 1) return choice_name(c.schedule);
-  return fmt::format("interleaved {}", c.virtual_stages);
+std::string batch_text(const TrainingPlan& plan) {
+  const std::string batch = format_integer(plan.batch);
+  if (!plan.counts_tokens) return batch + (plan.batch == 1 ? " image" : " images");
+  return fmt::format("{} × {} tokens", batch, format_integer(plan.seq));
 }
+
+std::string failures_text(const std::map<std::string, int64_t>& failures, const TableStyle& style) {
+  if (failures.empty()) return "";
+  int64_t count = 0;
+  for (const auto& [reason, times] : failures) count += times;
+  return "\n" +
+         wrapped(fmt::format("Left out: {}, whose forecasts a defect of Tilecast ended. Please "
+                             "report it: {}",
+                             format_integer(count), failures.begin()->first),
+                 style);
+}
+
+namespace {
 
 std::string share(double part, double whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "";
+}
+
+/// A step's batch is counted in these.
+std::string sample_word(const TrainingPlan& plan) {
+  return plan.counts_tokens ? "tokens" : "images";
 }
 
 void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
@@ -42,54 +57,59 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
                         format_seconds(*c.latency_high_s)));
   lines.add(
       "  speed",
-      format_integer(std::llround(plan.tokens_per_s(seconds) / static_cast<double>(plan.ranks))),
-      fmt::format("tokens/s on each GPU; {:.0f} % of the peak FLOP/s",
+      format_integer(std::llround(plan.samples_per_s(seconds) / static_cast<double>(plan.ranks))),
+      fmt::format("{}/s on each GPU; {:.0f} % of the peak FLOP/s", sample_word(plan),
                   100 * plan.winner_utilization_ratio));
   lines.add("  computing", format_seconds(c.compute_s), share(c.compute_s, seconds));
   lines.add("  communication", format_seconds(c.exposed_communication_s),
             share(c.exposed_communication_s, seconds) + " exposed, mean of the stages");
   lines.add("  bubble", format_seconds(c.bubble_s), share(c.bubble_s, seconds));
   lines.add("memory", format_bytes(c.peak_bytes),
-            fmt::format("of {}; {} are left", format_bytes(plan.device_bytes),
-                        format_bytes(c.margin_bytes)));
+            fmt::format("of {}; {} are left, {} asked for", format_bytes(plan.device_bytes),
+                        format_bytes(c.margin_bytes), format_bytes(c.reserve_bytes)));
   if (plan.price_per_gpu_hour)
     lines.add("cost", fmt::format("${:.4g}", plan.cost_of_step(seconds)),
-              fmt::format("a step; ${:.4g} for a billion tokens",
-                          plan.cost_of_step(seconds) * 1e9 /
-                              (static_cast<double>(plan.batch) * static_cast<double>(plan.seq))));
+              fmt::format("a step; ${:.4g} for a billion {}",
+                          plan.cost_of_step(seconds) * 1e9 / plan.samples(), sample_word(plan)));
   out += lines.text(style);
 }
 
-/// A step whose memory is nearly full is at the mercy of what no plan of memory counts: the first
-/// of the ranked ones that leaves more.
-std::string room_text(const TrainingPlan& plan) {
-  constexpr double kRoom = 0.05;  // a guess; docs/accuracy.md has the errors of memory plans
-  const auto has_room = [&](const TrainingCandidate& c) {
-    return static_cast<double>(c.margin_bytes) >= kRoom * static_cast<double>(plan.device_bytes);
-  };
+/// Whether a candidate's time says nothing certain of the order with the first.
+bool ties(const TrainingPlan& plan, const TrainingCandidate& c) {
+  return plan.fastest && c.latency_s && *c.latency_s <= plan.fastest_s * (1 + plan.tie_ratio);
+}
+
+/// Why the first is the first.
+std::string tie_text(const TrainingPlan& plan) {
   const TrainingCandidate& best = plan.candidates.front();
-  if (has_room(best)) return "";
-  const auto begin = plan.candidates.begin(),
-             end = begin + static_cast<std::ptrdiff_t>(plan.ranked);
-  const auto found = std::find_if(begin, end, has_room);
-  if (found == end)
-    return "It leaves less than 5 % of the memory, as do all of the first; --top N ranks more.";
+  if (!plan.fastest || options_text(*plan.fastest) == options_text(best)) return "";
   return fmt::format(
-      "It leaves less than 5 % of the memory. The first that leaves more ({:+.1f} %): {}",
-      100 * (*found->latency_s / *best.latency_s - 1), options_text(*found));
+      "It is the simplest of all that may be the fastest: times that differ by less than {:.1f} % "
+      "tie. The fastest forecast is {:.1f} % shorter: {}",
+      100 * plan.tie_ratio, 100 * (1 - plan.fastest_s / *best.latency_s),
+      options_text(*plan.fastest));
+}
+
+/// Where the best one lies at a limit of the search.
+std::string limit_text(const TrainingPlan& plan) {
+  const TrainingCandidate& best = plan.candidates.front();
+  if (best.tp < plan.gpus_per_node || plan.ranks == plan.gpus_per_node || best.tp == 1) return "";
+  return fmt::format(
+      "--tp ends at the {} GPUs of a node, where the best one lies; a list (--tp {}) tries more.",
+      plan.gpus_per_node, 2 * best.tp);
 }
 
 /// How much worse a candidate is than the winner, and in what.
 std::pair<std::string, std::string> loss_of(const TrainingPlan& plan, const TrainingCandidate& c) {
   const TrainingCandidate& best = plan.candidates.front();
-  if (!c.fits()) return {"does not fit", format_bytes(-c.margin_bytes) + " too much"};
+  if (!c.fits()) return {"does not fit", format_bytes(c.missing_bytes()) + " too much"};
   const int64_t bytes = c.peak_bytes - best.peak_bytes;
   const std::string memory =
       bytes == 0 ? ""
                  : fmt::format("memory {}{}", bytes > 0 ? "+" : "-", format_bytes(std::abs(bytes)));
   if (!c.latency_s) return {"> " + format_seconds(c.bound_s), memory};
   const double more = *c.latency_s / *best.latency_s - 1;
-  const std::string change = fmt::format("{:+.1f} %", 100 * more);
+  const std::string change = fmt::format("{}{:+.1f} %", ties(plan, c) ? "~" : "", 100 * more);
   if (more < 0.0005) return {change, memory};
   const double gaps[] = {c.compute_s - best.compute_s,
                          c.exposed_communication_s - best.exposed_communication_s,
@@ -99,39 +119,29 @@ std::pair<std::string, std::string> loss_of(const TrainingPlan& plan, const Trai
   return {change, fmt::format("{} +{}", names[most], format_seconds(gaps[most]))};
 }
 
-/// Where a candidate differs from the winner.
+/// Where a candidate differs from the winner, beside the option of the row.
 std::string other_options(const TrainingCandidate& best, const TrainingCandidate& c,
                           const std::string& but) {
-  std::string text;
-  const auto add = [&](const char* name, const std::string& own, const std::string& other) {
-    if (own == other || but == name) return;
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name, other);
-  };
-  const auto number = [](int64_t value) { return std::to_string(value); };
-  add("dp", number(best.dp), number(c.dp));
-  add("tp", number(best.tp), number(c.tp));
-  add("pp", number(best.pp), number(c.pp));
-  add("cp", number(best.cp), number(c.cp));
-  add("ep", number(best.ep), number(c.ep));
-  add("mbs", number(best.micro_batch_size), number(c.micro_batch_size));
-  if (c.pp > 1) add("schedule", schedule_text(best), schedule_text(c));
-  add("zero", choice_name(best.zero), choice_name(c.zero));
-  if (c.tp > 1) add("sp", switch_text(best.sequence_parallel), switch_text(c.sequence_parallel));
-  add("ckpt", choice_name(best.checkpointing), choice_name(c.checkpointing));
-  add("dtype", best.dtype, c.dtype);
-  return text;
+  std::vector<std::string> parts;
+  for (const TrainingOption& option : training_plan_options()) {
+    const std::string_view name = option.name;
+    // Without a pipeline there is no schedule, without ranks that share tensors no sequence to
+    // divide.
+    if (name == but || (name == "pipeline-schedule" && c.pp == 1) ||
+        (name == "sequence-parallel" && c.tp == 1))
+      continue;
+    if (const std::string text = option.shown(c); text != option.shown(best))
+      parts.push_back(fmt::format("{} {}", option.column, text));
+  }
+  return join(parts, ", ");
 }
 
 /// The name of an option in tables.
-std::string short_name(const std::string& option) {
-  constexpr std::pair<const char*, const char*> kNames[] = {{"micro-batch-size", "mbs"},
-                                                            {"pipeline-schedule", "schedule"},
-                                                            {"checkpointing", "ckpt"},
-                                                            {"sequence-parallel", "sp"}};
-  for (const auto& [name, text] : kNames) {
-    if (option == name) return text;
+std::string short_name(const std::string& name) {
+  for (const TrainingOption& option : training_plan_options()) {
+    if (option.name == name) return option.column;
   }
-  return option;
+  return name;
 }
 
 void add_reasons(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
@@ -150,7 +160,7 @@ void add_reasons(std::string& out, const TrainingPlan& plan, const TableStyle& s
     const auto [loss, mostly] = loss_of(plan, c);
     const std::string name = short_name(a.option);
     table.rows.push_back({a.option == before ? "" : name, a.value, loss, mostly,
-                          other_options(plan.candidates.front(), c, name)});
+                          other_options(plan.candidates.front(), c, a.option)});
     before = a.option;
   }
   if (!table.rows.empty())
@@ -163,30 +173,31 @@ class CandidatesTable {
  public:
   explicit CandidatesTable(std::vector<std::string> more) : more_(std::move(more)) {}
 
-  void add(const TrainingCandidate& c, std::vector<std::string> more) {
-    options_.push_back({std::to_string(c.dp), std::to_string(c.tp), std::to_string(c.pp),
-                        std::to_string(c.cp), std::to_string(c.ep),
-                        std::to_string(c.micro_batch_size), schedule_text(c), choice_name(c.zero),
-                        switch_text(c.sequence_parallel), choice_name(c.checkpointing), c.dtype});
+  /// `number`: of the row; 0: none.
+  void add(const TrainingCandidate& c, std::vector<std::string> more, int64_t number = 0) {
+    if (number > 0) numbers_.push_back(std::to_string(number));
+    std::vector<std::string> row;
+    for (const TrainingOption& option : training_plan_options()) row.push_back(option.shown(c));
+    options_.push_back(std::move(row));
     values_.push_back(std::move(more));
   }
 
-  std::string text(const TableStyle& style, bool numbered) const {
+  std::string text(const TableStyle& style) const {
     TextTable table;
     table.rows.resize(options_.size());
-    if (numbered) {
+    if (!numbers_.empty()) {
       table.header = {""};
       table.right = {true};
-      for (size_t i = 0; i < options_.size(); ++i) table.rows[i] = {std::to_string(i + 1)};
+      for (size_t i = 0; i < options_.size(); ++i) table.rows[i] = {numbers_[i]};
     }
-    for (size_t column = 0; column < std::size(kNames); ++column) {
+    for (size_t column = 0; column < training_plan_options().size(); ++column) {
+      const TrainingOption& option = training_plan_options()[column];
       const bool alike = std::all_of(options_.begin(), options_.end(), [&](const auto& row) {
         return row[column] == options_.front()[column];
       });
-      if (alike && column >= kDegrees) continue;
-      if (alike && (options_.front()[column] == "1")) continue;
-      table.header.push_back(kNames[column]);
-      table.right.push_back(column < kDegrees);
+      if (alike && (!option.is_number || options_.front()[column] == "1")) continue;
+      table.header.push_back(option.column);
+      table.right.push_back(option.is_number);
       for (size_t i = 0; i < options_.size(); ++i) table.rows[i].push_back(options_[i][column]);
     }
     for (size_t column = 0; column < more_.size(); ++column) {
@@ -198,10 +209,8 @@ class CandidatesTable {
   }
 
  private:
-  static constexpr const char* kNames[] = {"dp",       "tp",   "pp", "cp",   "ep",   "mbs",
-                                           "schedule", "zero", "sp", "ckpt", "dtype"};
-  static constexpr size_t kDegrees = 6;
   std::vector<std::string> more_;
+  std::vector<std::string> numbers_;
   std::vector<std::vector<std::string>> options_, values_;
 };
 
@@ -211,8 +220,9 @@ bool any_extrapolated(const TrainingPlan& plan) {
 }
 
 void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
-  std::vector<std::string> names = {"step", "80 %", "exposed", "bubble", "memory"};
+  std::vector<std::string> names = {"time", "80 %", "exposed", "bubble", "memory", "alike"};
   if (plan.price_per_gpu_hour) names.push_back("cost");
+  if (!plan.fastest) names.erase(names.begin() + 5);
   const bool marks = any_extrapolated(plan);
   CandidatesTable table(names);
   for (size_t i = 0; i < plan.ranked; ++i) {
@@ -220,18 +230,22 @@ void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& s
     std::vector<std::string> more = {
         format_seconds(*c.latency_s) + (marks ? c.extrapolated ? "*" : " " : ""),
         percent_interval(*c.latency_s, *c.latency_low_s, *c.latency_high_s),
-        share(c.exposed_communication_s, *c.latency_s), share(c.bubble_s, *c.latency_s),
-        format_bytes(c.peak_bytes)};
+        share(c.exposed_communication_s, *c.latency_s),
+        share(c.bubble_s, *c.latency_s),
+        format_bytes(c.peak_bytes),
+        format_integer(c.alike)};
+    if (!plan.fastest) more.pop_back();
     if (plan.price_per_gpu_hour)
       more.push_back(fmt::format("{:.4g}", plan.cost_of_step(*c.latency_s)));
-    table.add(c, std::move(more));
+    table.add(c, std::move(more), plan.fastest ? c.step : static_cast<int64_t>(i) + 1);
   }
   const size_t missed = plan.candidates.size() - plan.fitting;
-  out += "\n" +
-         title_lines(fmt::format("The first {} of the {} that fit", plan.ranked,
-                                 format_integer(static_cast<int64_t>(plan.fitting))),
-                     style) +
-         "\n" + table.text(style, true);
+  const std::string title =
+      plan.fastest ? "The best of each layout; which of those with equal numbers is faster is not "
+                     "certain"
+                   : fmt::format("The first {} of the {} that fit", plan.ranked,
+                                 format_integer(static_cast<int64_t>(plan.fitting)));
+  out += "\n" + title_lines(title, style) + "\n" + table.text(style);
   if (missed == 0) out += "\nAll fit.\n";
 }
 
@@ -242,7 +256,7 @@ void add_misses(std::string& out, const TrainingPlan& plan, const TableStyle& st
   constexpr size_t kShown = 3;
   for (size_t i = plan.fitting; i < plan.fitting + std::min(kShown, missed); ++i) {
     const TrainingCandidate& c = plan.candidates[i];
-    table.add(c, {format_bytes(c.peak_bytes), format_bytes(-c.margin_bytes)});
+    table.add(c, {format_bytes(c.peak_bytes), format_bytes(c.missing_bytes())});
   }
   const TrainingCandidate& last = plan.candidates.back();
   const TrainingCandidate& middle = plan.candidates[plan.fitting + missed / 2];
@@ -252,25 +266,23 @@ void add_misses(std::string& out, const TrainingPlan& plan, const TableStyle& st
           fmt::format("{} do not fit into {}: half of them lack {} or more, one {}. The "
                       "nearest:",
                       format_integer(static_cast<int64_t>(missed)), format_bytes(plan.device_bytes),
-                      format_bytes(-middle.margin_bytes), format_bytes(-last.margin_bytes)),
+                      format_bytes(middle.missing_bytes()), format_bytes(last.missing_bytes())),
           style) +
-      "\n" + table.text(style, false);
+      "\n" + table.text(style);
 }
 
 void add_impossible(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
+  out += failures_text(plan.failures, style);
   if (plan.impossible.empty()) return;
   int64_t count = 0;
   for (const auto& [reason, times] : plan.impossible) count += times;
   const auto most =
       std::max_element(plan.impossible.begin(), plan.impossible.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  out += "\n";
-  for (const std::string& line :
-       wrap_text(fmt::format("Not possible and not counted: {}, {} of them because of: {}",
-                             format_integer(count), format_integer(most->second),
-                             options_as_flags(most->first)),
-                 static_cast<size_t>(style.width)))
-    out += line + "\n";
+  out += "\n" + wrapped(fmt::format("Not possible and not counted: {}, {} of them because of: {}",
+                                    format_integer(count), format_integer(most->second),
+                                    options_as_flags(most->first)),
+                        style);
 }
 
 /// The options that all candidates share, as far as they decide the times.
@@ -290,7 +302,8 @@ std::string legend_of(const std::string& tables) {
       {"mbs", "micro-batch size"},
       {"schedule", "of the pipeline, interleaved with its parts on each stage"},
       {"sp", "sequence parallel"},
-      {"ckpt", "checkpointing"}};
+      {"ckpt", "checkpointing"},
+      {"alike", "others of the layout that may be as fast"}};
   std::vector<std::string> meanings;
   for (const auto& [name, meaning] : kMeanings) {
     // As a column or the name of a reason: with a space on each side.
@@ -301,58 +314,58 @@ std::string legend_of(const std::string& tables) {
   return text + (text.empty() ? "" : ". ") + "--format json and csv have all candidates.";
 }
 
+/// How many configurations there are, and what all of them share.
+std::string counts_text(const TrainingPlan& plan) {
+  const auto number = [](auto count) { return format_integer(static_cast<int64_t>(count)); };
+  std::string text = fmt::format(
+      "{} configuration{}, {} fit{} and leave{} {:.3g} % of the peak free "
+      "(--memory-reserve). ",
+      number(plan.candidates.size()), plan.candidates.size() == 1 ? "" : "s", number(plan.fitting),
+      plan.fitting == 1 ? "s" : "", plan.fitting == 1 ? "s" : "", 100 * plan.memory_reserve);
+  if (plan.skipped > 0)
+    text += fmt::format("{} more have larger micro-batches than such of which none fits. ",
+                        number(plan.skipped));
+  if (plan.simulated == plan.fitting && plan.fitting > 0) text += "All of these were simulated. ";
+  if (plan.simulated < plan.fitting)
+    text += fmt::format("{} were simulated; {}. ", number(plan.simulated),
+                        plan.objective == PlanObjective::kMemory
+                            ? "the others need more memory"
+                            : "lower bounds of their times show that the others are slower");
+  return text + fmt::format("All with: {}.", shared_text(plan));
+}
+
 }  // namespace
 
 std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
-  std::string out = title_lines(
-      fmt::format("{}: training on {} GPUs, {} node{} of {}, batch {} × {} tokens{}", plan.model,
-                  format_integer(plan.ranks), format_integer(plan.nodes),
-                  plan.nodes == 1 ? "" : "s", plan.cluster_name, format_integer(plan.batch),
-                  format_integer(plan.seq), clock_text(plan.used.execution.clocks)),
-      style);
-  std::string counts =
-      fmt::format("{} configuration{}, {} fit{}. ",
-                  format_integer(static_cast<int64_t>(plan.candidates.size())),
-                  plan.candidates.size() == 1 ? "" : "s",
-                  format_integer(static_cast<int64_t>(plan.fitting)), plan.fitting == 1 ? "s" : "");
-  if (plan.simulated == plan.fitting && plan.fitting > 0) counts += "All of these were simulated. ";
-  if (plan.simulated < plan.fitting)
-    counts +=
-        fmt::format("{} were simulated; {}. ", format_integer(static_cast<int64_t>(plan.simulated)),
-                    plan.objective == PlanObjective::kMemory
-                        ? "the others need more memory"
-                        : "lower bounds of their times show that the others are slower");
-  counts += fmt::format("All with: {}.", shared_text(plan));
-  for (const std::string& line : wrap_text(counts, static_cast<size_t>(style.width)))
-    out += line + "\n";
+  std::string out =
+      title_lines(fmt::format("{}: training on {} GPUs, {} node{} of {}, batch {}{}", plan.model,
+                              format_integer(plan.ranks), format_integer(plan.nodes),
+                              plan.nodes == 1 ? "" : "s", plan.cluster_name, batch_text(plan),
+                              clock_text(plan.used.execution.clocks)),
+                  style);
+  out += wrapped(counts_text(plan), style);
   if (plan.fitting == 0) {
     add_misses(out, plan, style);
     add_impossible(out, plan, style);
     return out;
   }
-  out += "\n";
-  for (const std::string& line : wrap_text("Best: " + options_text(plan.candidates.front()),
-                                           static_cast<size_t>(style.width)))
-    out += line + "\n";
-  out += "\n";
+  out += "\n" + wrapped("Best: " + options_text(plan.candidates.front()), style) + "\n";
   add_winner(out, plan, style);
-  if (const std::string room = room_text(plan); !room.empty()) {
-    out += "\n";
-    for (const std::string& line : wrap_text(room, static_cast<size_t>(style.width)))
-      out += line + "\n";
+  for (const std::string& text : {tie_text(plan), limit_text(plan)}) {
+    if (!text.empty()) out += "\n" + wrapped(text, style);
   }
+  for (const LaunchLine& line : launch_lines(plan))
+    out += "\n" + wrapped(line.software + ": " + line.command, style);
   add_reasons(out, plan, style);
   add_ranking(out, plan, style);
   add_misses(out, plan, style);
   add_impossible(out, plan, style);
   const std::string legend =
-      "80 %: interval of the step. " +
+      "80 %: interval of the time. " +
+      std::string(plan.fastest ? "~: ties with the fastest. " : "") +
       std::string(any_extrapolated(plan) ? "*: part of the time is extrapolated. " : "") +
       legend_of(out);
-  out += "\n";
-  for (const std::string& line : wrap_text(legend, static_cast<size_t>(style.width)))
-    out += line + "\n";
-  return out;
+  return out + "\n" + wrapped(legend, style);
 }
 
 }  // namespace tilecast

@@ -18,6 +18,12 @@ namespace {
 
 using Candidate = ServingCandidate;
 
+/// "1,024"; "150 to 440" for lengths that are drawn.
+std::string length_text(int64_t least, int64_t most) {
+  return most > least ? fmt::format("{} to {}", format_integer(least), format_integer(most))
+                      : format_integer(least);
+}
+
 std::string limits_text(const ServingPlan& plan) {
   std::string text;
   if (plan.ttft_s) text += fmt::format("TTFT {}", format_seconds(*plan.ttft_s));
@@ -86,28 +92,6 @@ std::string crossed_limits(const ServingPlan& plan, const ServingIntervals& of) 
 /// A table of candidates; columns in which all are alike are left out.
 std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>& rows,
                              const TableStyle& style, bool numbered) {
-  struct Column {
-    const char* name;
-    bool always;
-    std::function<std::string(const Candidate&)> text;
-  };
-  const auto number = [](int64_t value) { return format_integer(value); };
-  const std::vector<Column> columns = {
-      {"GPU", false, [&](const Candidate& c) { return short_gpu(plan, c); }},
-      {"tp", true, [&](const Candidate& c) { return number(c.tp); }},
-      {"pp", false, [&](const Candidate& c) { return number(c.pp); }},
-      {"dp", false, [&](const Candidate& c) { return number(c.dp); }},
-      {"ep", false, [&](const Candidate& c) { return number(c.ep); }},
-      {"all2all", false, [&](const Candidate& c) { return all2all_text(c); }},
-      {"pre", false, [&](const Candidate& c) { return number(c.prefill_workers); }},
-      {"repl", false, [&](const Candidate& c) { return number(c.replicas); }},
-      {"dtype", false, [&](const Candidate& c) { return dtype_text(c); }},
-      {"clients", true, [&](const Candidate& c) { return number(c.concurrency); }},
-      {"TTFT", true, [&](const Candidate& c) { return limited(c.ttft_s, plan.ttft_s); }},
-      {"TPOT", true, [&](const Candidate& c) { return limited(c.tpot_s, plan.tpot_s); }},
-      {"user/s", true, [&](const Candidate& c) { return format_count(c.user_tokens_per_s); }},
-      {"GPU/s", true, [&](const Candidate& c) { return throughput_text(plan, c); }},
-  };
   TextTable table;
   table.rows.resize(rows.size());
   if (numbered) {
@@ -115,23 +99,32 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
     table.right = {true};
     for (size_t i = 0; i < rows.size(); ++i) table.rows[i] = {std::to_string(i + 1)};
   }
-  const auto add = [&](const Column& column) {
-    table.header.push_back(column.name);
-    const std::string name = column.name;
-    table.right.push_back(name != "GPU" && name != "dtype" && name != "all2all");
+  const auto add = [&](const char* name, bool right, auto text) {
+    table.header.push_back(name);
+    table.right.push_back(right);
     for (size_t i = 0; i < rows.size(); ++i)
-      table.rows[i].push_back(column.text(plan.candidates[rows[i]]));
+      table.rows[i].push_back(text(plan.candidates[rows[i]]));
   };
-  for (const Column& column : columns) {
-    const bool alike = std::all_of(rows.begin(), rows.end(), [&](size_t i) {
-      return column.text(plan.candidates[i]) == column.text(plan.candidates[rows.front()]);
+  const auto differ = [&](auto value) {
+    return std::any_of(rows.begin(), rows.end(), [&](size_t i) {
+      return value(plan.candidates[i]) != value(plan.candidates[rows.front()]);
     });
-    if (column.always || !alike) add(column);
+  };
+  for (const ServingOption& option : serving_plan_options()) {
+    const auto value = [&](const Candidate& c) { return shown_text(plan, option, c); };
+    if (option.name == std::string_view("tp") || differ(value))
+      add(option.column, option.is_number, value);
   }
+  const auto replicas = [](const Candidate& c) { return format_integer(c.replicas); };
+  if (differ(replicas)) add("repl", true, replicas);
+  add("clients", true, [](const Candidate& c) { return format_integer(c.concurrency); });
+  add("TTFT", true, [&](const Candidate& c) { return limited(c.ttft_s, plan.ttft_s); });
+  add("TPOT", true, [&](const Candidate& c) { return limited(c.tpot_s, plan.tpot_s); });
+  add("user/s", true, [](const Candidate& c) { return format_count(c.user_tokens_per_s); });
+  add("GPU/s", true, [&](const Candidate& c) { return throughput_text(plan, c); });
   if (!plan.prices.empty())
-    add({"$/M tok", true, [&](const Candidate& c) {
-           return fmt::format("{:.3g}", plan.cost_of_million_tokens(c));
-         }});
+    add("$/M tok", true,
+        [&](const Candidate& c) { return fmt::format("{:.3g}", plan.cost_of_million_tokens(c)); });
   return format_text_table(table, style, 2);
 }
 
@@ -156,7 +149,7 @@ std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
       "--format json and csv have all candidates, -o FILE.svg the picture of the front.",
       shown([](const Candidate& c) { return c.replicas; }) ? "repl: replicas; " : "",
       shown([](const Candidate& c) { return c.prefill_workers; })
-          ? "pre: servers that compute prompts only; "
+          ? "prefill: servers that compute prompts only; "
           : "",
       misses ? "!: misses a limit; " : "",
       marked([&](const Candidate& c) { return order_is_uncertain(plan, c); })
@@ -260,19 +253,29 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
          "\n" + format_text_table(table, style, 2);
 }
 
+/// Layouts that are no candidates, and why.
+std::string left_out(const ServingPlan& plan, const TableStyle& style) {
+  std::string out;
+  for (const auto& [reason, times] : plan.impossible)
+    out += "\n" +
+           wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)), style);
+  return out + failures_text(plan.failures, style);
+}
+
 }  // namespace
 
 std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
-  std::string out =
-      title_lines(fmt::format("{}: serving on {} GPU{}{}, prompt {}, output {}; {}", plan.model,
-                              format_integer(plan.gpus), plan.gpus == 1 ? "" : "s",
-                              clock_text(plan.used.execution.clocks), format_integer(plan.prompt),
-                              format_integer(plan.output), limits_text(plan)),
-                  style);
+  std::string out = title_lines(
+      fmt::format("{}: serving on {} GPU{}{}, prompt {}, output {}; {}", plan.model,
+                  format_integer(plan.gpus), plan.gpus == 1 ? "" : "s",
+                  clock_text(plan.used.execution.clocks),
+                  length_text(plan.used.prompt, plan.used.load.max_prompt),
+                  length_text(plan.used.output, plan.used.load.max_output), limits_text(plan)),
+      style);
   out += wrapped(counts_text(plan), style);
   if (plan.simulated == 0) {
     add_misses(out, plan, style);
-    return out;
+    return out + left_out(plan, style);
   }
   const Candidate& best = plan.candidates.front();
   if (!best.meets)
@@ -280,19 +283,31 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
   out += "\n" + wrapped((best.meets ? "Best: " : "Nearest: ") + options_text(plan, best), style) +
          "\n";
   add_winner(out, plan, style);
+  if (plan.most)
+    out += "\n" + wrapped(fmt::format("It is the simplest of the layouts that tie: throughputs that "
+                                      "differ by less than {:.0f} % do. {:+.1f} %: {}",
+                                      100 * ServingPlan::kTieRatio,
+                                      100 * (plan.candidates[*plan.most].gpu_tokens_per_s /
+                                                 best.gpu_tokens_per_s -
+                                             1),
+                                      options_text(plan, plan.candidates[*plan.most])),
+                          style);
   if (const std::string crossed = best.intervals ? crossed_limits(plan, *best.intervals) : "";
       !crossed.empty())
     out += "\n" +
            wrapped(fmt::format("Whether it meets the limits is not certain: 80 % interval of {}.",
                                crossed),
                    style);
+  for (const LaunchLine& line : launch_lines(plan))
+    out += "\n" + wrapped(line.software + ": " + line.command, style);
   add_reasons(out, plan, style);
   std::vector<size_t> first;
-  for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.meeting, 1)); ++i)
+  for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.layouts, 1)); ++i)
     first.push_back(i);
   if (plan.meeting > 0)
     out += "\n" +
-           title_lines(fmt::format("The first {} of the {} that {}", first.size(), plan.meeting,
+           title_lines(fmt::format("The best load of {} of the {} layouts that {}", first.size(),
+                                   plan.layouts,
                                    plan.limited() ? "meet the limits" : "were simulated"),
                        style) +
            "\n" + candidates_table(plan, first, style, true);
@@ -304,10 +319,7 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
          "\n" + candidates_table(plan, plan.front, style, false);
   add_misses(out, plan, style);
   out += "\n" + wrapped(legend(plan, first), style);
-  for (const auto& [reason, times] : plan.impossible)
-    out += "\n" +
-           wrapped(fmt::format("Not possible ({}): {}", times, options_as_flags(reason)), style);
-  return out;
+  return out + left_out(plan, style);
 }
 
 }  // namespace tilecast

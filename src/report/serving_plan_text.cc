@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/plan_text.h"
-#include "request/access.h"
 
 namespace tilecast {
 namespace {
@@ -18,13 +17,6 @@ double worth(const ServingPlan& plan, const ServingCandidate& c, double gpu_toke
 }
 
 }  // namespace
-
-std::string wrapped(const std::string& text, const TableStyle& style) {
-  std::string out;
-  for (const std::string& line : wrap_text(text, static_cast<size_t>(style.width)))
-    out += line + "\n";
-  return out;
-}
 
 std::string dtype_text(const ServingCandidate& c) {
   const std::string dtype = c.dtype.empty() ? "stored" : c.dtype;
@@ -44,8 +36,9 @@ std::string short_gpu(const ServingPlan& plan, const ServingCandidate& c) {
   return name;
 }
 
-std::string all2all_text(const ServingCandidate& c) {
-  return c.all2all == All2All::kAllGather ? c.dp > 1 ? "gather" : "-" : choice_name(c.all2all);
+std::string shown_text(const ServingPlan& plan, const ServingOption& option,
+                       const ServingCandidate& c) {
+  return option.name == std::string_view("gpu") ? short_gpu(plan, c) : option.shown(plan, c);
 }
 
 std::string missed_text(const ServingPlan& plan, const ServingCandidate& c) {

@@ -5,11 +5,10 @@
 #include <string>
 
 #include "report/text_table.h"
+#include "schema/plan_options.h"
 #include "tilecast/search.h"
 
 namespace tilecast {
-
-std::string wrapped(const std::string& text, const TableStyle& style);
 
 /// "fp8, cache int8"
 std::string dtype_text(const ServingCandidate& c);
@@ -18,7 +17,9 @@ std::string dtype_text(const ServingCandidate& c);
 /// apart: "h100".
 std::string short_gpu(const ServingPlan& plan, const ServingCandidate& c);
 
-std::string all2all_text(const ServingCandidate& c);
+/// The value of an option in tables.
+std::string shown_text(const ServingPlan& plan, const ServingOption& option,
+                       const ServingCandidate& c);
 
 /// "TTFT 1.20 s instead of 1.00 s"
 std::string missed_text(const ServingPlan& plan, const ServingCandidate& c);

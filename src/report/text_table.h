@@ -61,6 +61,9 @@ size_t repeated_prefix(std::string_view name);
 /// stay together.
 std::vector<std::string> wrap_text(const std::string& text, size_t width);
 
+/// A paragraph, wrapped to the style's width, with a line break at its end.
+std::string wrapped(const std::string& text, const TableStyle& style);
+
 /// The table as text: lines with an indent of `indent` spaces, at most `style.width` columns wide,
 /// without trailing spaces. If columns cannot be shortened enough, the last columns move to
 /// separate lines below the others.

@@ -159,4 +159,11 @@ std::vector<std::string> wrap_text(const std::string& text, size_t width) {
   return lines;
 }
 
+std::string wrapped(const std::string& text, const TableStyle& style) {
+  std::string out;
+  for (const std::string& line : wrap_text(text, static_cast<size_t>(style.width)))
+    out += line + "\n";
+  return out;
+}
+
 }  // namespace tilecast

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/monotone.h"
+
 namespace tilecast {
 namespace {
 
@@ -46,28 +48,28 @@ int64_t largest_within(int64_t limit, const std::function<int64_t(int64_t)>& byt
                        std::optional<BatchBytes> too_many) {
   constexpr int64_t kLargest = int64_t{1} << 31;  // larger than any real batch
   if (too_many && too_many->batch <= 1) return 0;
-  BatchBytes low{1, bytes_of(1)};
+  BatchBytes low{1, bytes_of(1)}, high = low;
   if (low.bytes > limit) return 0;
   if (!too_many) {
-    BatchBytes high{2, bytes_of(2)};
     while (high.bytes <= limit && high.batch < kLargest) {
-      const int64_t guess = on_the_line(limit, low, high);
+      const int64_t next = high.batch == 1 ? 2 : on_the_line(limit, low, high) + 1;
       low = high;
-      high.batch = std::min(kLargest, std::max(guess + 1, 2 * low.batch));
+      high.batch = std::min(kLargest, std::max(next, 2 * low.batch));
       high.bytes = bytes_of(high.batch);
     }
     too_many = high;
   }
-  BatchBytes high = *too_many;
-  // Try the linear estimate and the batch after it; if both fail, bisect.
-  for (int probe = 0; high.batch - low.batch > 1; ++probe) {
-    int64_t next = low.batch + (high.batch - low.batch) / 2;
-    if (probe % 3 != 2) next = on_the_line(limit, low, high);
-    next = std::clamp(next, low.batch + 1, high.batch - 1);
-    const BatchBytes point{next, bytes_of(next)};
+  high = *too_many;
+  const auto fits = [&](int64_t batch) {
+    const BatchBytes point{batch, bytes_of(batch)};
     (point.bytes <= limit ? low : high) = point;
-  }
-  return low.batch;
+    return point.bytes <= limit;
+  };
+  // The linear estimate and the batch after it; if both fail, the middle.
+  auto guess = [&, probe = 0](const Bracket& bracket) mutable {
+    return probe++ % 3 == 2 ? bracket.middle() : on_the_line(limit, low, high);
+  };
+  return narrow({low.batch, high.batch}, fits, guess).holds;
 }
 
 }  // namespace tilecast

@@ -5,12 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <string>
 
 #include "base/text.h"
 #include "memory/replay.h"
-#include "request/access.h"
+#include "scenario/change.h"
 #include "scenario/fit.h"
 #include "scenario/generation/cache_pool.h"
 #include "scenario/internal.h"
@@ -18,21 +17,10 @@
 #include "scenario/parallel/parallel_plan.h"
 #include "scenario/parallel/rank_memory.h"
 #include "scenario/pass/pass.h"
-#include "tilecast/error.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {
-
-/// New values of options that are changed together.
-using Change = std::vector<std::pair<std::string, std::string>>;
-
-/// Names of the options that changes of a kind set: two of a kind exclude each other.
-std::set<std::string> options_of(const Change& change) {
-  std::set<std::string> names;
-  for (const auto& [option, value] : change) names.insert(option);
-  return names;
-}
 
 /// The changes of one kind of options that could save memory in a request.
 class Changes {
@@ -98,7 +86,7 @@ class Search {
         model_(model),
         gpu_(gpu),
         asked_(asked),
-        before_(memory_of(asked)->peak_bytes) {}
+        before_(memory_of(asked).peak_bytes) {}
 
   std::vector<MemoryRemedy> run(const std::vector<Change>& changes) {
     std::vector<Found> singles;
@@ -133,24 +121,11 @@ class Search {
                      [](const Found& a, const Found& b) { return a.peak_bytes < b.peak_bytes; });
   }
 
-  Request changed(const Change& change) const {
-    Request request = asked_;
-    for (const auto& [option, value] : change)
-      set_option(request, *find_option(option, RequestKind::kPass), value);
-    return request;
-  }
-
-  /// nullopt if the device or the model cannot do it.
-  std::optional<MemoryForecast> memory_of(const Request& request) const {
+  MemoryForecast memory_of(const Request& request) const {
     return std::get<Forecast>(ask(forecaster_, model_, gpu_, request, Detail::kNumbers)).memory;
   }
   std::optional<MemoryForecast> memory_with(const Change& change) const {
-    try {
-      return memory_of(changed(change));
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::kInternal) throw;
-      return std::nullopt;  // a dtype that the device does not support, …
-    }
+    return if_possible([&] { return memory_of(changed(asked_, change)); });
   }
 
   /// Pairs that fit and change the peak least: as a rule they cost the least time.
@@ -185,27 +160,16 @@ class Search {
     if (all.change.size() > singles.front().change.size()) found.push_back(all);
   }
 
-  /// nullopt if both set an option.
-  static std::optional<Change> joined(const Change& a, const Change& b) {
-    const std::set<std::string> names = options_of(a);
-    const bool shared =
-        std::any_of(b.begin(), b.end(), [&](const auto& one) { return names.contains(one.first); });
-    if (shared) return std::nullopt;
-    Change both = a;
-    both.insert(both.end(), b.begin(), b.end());
-    return both;
-  }
-
   MemoryRemedy remedy_of(const Found& found) const {
-    MemoryRemedy remedy{.option = found.change.front().first,
-                        .value = found.change.front().second,
+    MemoryRemedy remedy{.option = found.change.front().name,
+                        .value = found.change.front().text,
                         .also = {},
                         .peak_bytes = found.peak_bytes,
                         .fits = found.fits,
                         .largest_batch = {}};
     for (size_t i = 1; i < found.change.size(); ++i)
-      remedy.also.push_back({found.change[i].first, found.change[i].second});
-    const Request request = changed(found.change);
+      remedy.also.push_back({found.change[i].name, found.change[i].text});
+    const Request request = changed(asked_, found.change);
     const Model& model = model_.content->model;
     const Device& device = gpu_.content->device;
     if (!model.takes_batch() || is_parallel(request)) return remedy;

@@ -52,7 +52,7 @@ std::vector<TrainingCandidateRow> TrainingPlan::rows() const {
     TrainingCandidateRow row{.candidate = candidates[i]};
     if (i < ranked) row.rank = static_cast<int64_t>(i) + 1;
     if (const auto seconds = candidates[i].latency_s) {
-      row.tokens_per_s = tokens_per_s(*seconds);
+      (counts_tokens ? row.tokens_per_s : row.images_per_s) = samples_per_s(*seconds);
       if (price_per_gpu_hour) row.cost_of_step = cost_of_step(*seconds);
     }
     rows.push_back(std::move(row));

@@ -35,7 +35,8 @@ RequestSummary summarize_times(std::span<const RequestTimes> part) {
 }
 
 /// Work done for all requests between `begin_s` and `end_s`: a prompt counts with its first token,
-/// an output evenly from its first to its last token, a request with its last.
+/// an output evenly from its first to its last token, a request by the share of its output. So
+/// requests/s are tokens/s over the length of an output, also where clients move in waves.
 void add_rates(RequestSummary& s, const std::vector<RequestTimes>& requests, double begin_s,
                double end_s) {
   const double seconds = end_s - begin_s;
@@ -43,14 +44,16 @@ void add_rates(RequestSummary& s, const std::vector<RequestTimes>& requests, dou
   double done = 0, prompts = 0, outputs = 0;
   const auto within = [&](double at) { return at > begin_s && at <= end_s; };
   for (const RequestTimes& r : requests) {
-    if (within(r.last_s)) done += 1;
+    double written = 0;
     if (within(r.first_s)) {
       prompts += static_cast<double>(r.prompt);
-      outputs += 1;
+      written += 1;
     }
     const double shared = std::min(r.last_s, end_s) - std::max(r.first_s, begin_s);
     if (r.output > 1 && shared > 0)
-      outputs += static_cast<double>(r.output - 1) * shared / (r.last_s - r.first_s);
+      written += static_cast<double>(r.output - 1) * shared / (r.last_s - r.first_s);
+    outputs += written;
+    done += written / static_cast<double>(r.output);
   }
   s.requests_per_s = done / seconds;
   s.output_tokens_per_s = outputs / seconds;

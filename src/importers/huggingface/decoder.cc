@@ -76,10 +76,10 @@ void DecoderGraph::head(TensorId x, TensorId table) {
   if (c_.compressed.streams > 0) x = merge_streams(x);
   const TensorId last = c_.final_norm ? norm(x, "norm") : x;
   const RoleScope role(f_.builder(), Role::kOutput);
-  TensorId logits = c_.tied_embeddings
-                        ? f_.tied_output(last, table)
-                        : f_.linear(last, "lm_head",
-                                    {c_.vocab_size, c_.head_bias, f_.outputs(1, {c_.vocab_size})});
+  TensorId logits =
+      c_.tied_embeddings
+          ? f_.tied_output(last, table)
+          : f_.linear(last, "lm_head", {c_.vocab_size, c_.head_bias, f_.vocabulary(c_.vocab_size)});
   if (c_.logit_softcap) {  // cap tanh(x / cap)
     for (const char* step : {"div_scalar", "tanh", "mul_scalar"})
       logits = f_.op(step, {logits}, "lm_head.cap");

@@ -159,7 +159,7 @@ class Encoder {
     const TensorId dense = f_.linear(x, p + "transform.dense", {c_.embed_dim});
     const TensorId active = f_.activation(dense, c_.head_activation, p + "transform.act");
     const TensorId normal = f_.layer_norm(active, p + "transform.LayerNorm");
-    const TensorId bias = f_.weight(p + "bias", {c_.vocab_size}, 0, f_.outputs(1, {c_.vocab_size}));
+    const TensorId bias = f_.weight(p + "bias", {c_.vocab_size}, 0, f_.vocabulary(c_.vocab_size));
     return f_.op("linear", {normal, table_, bias}, p + "decoder");
   }
 

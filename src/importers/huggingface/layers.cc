@@ -35,7 +35,8 @@ TensorId Layers::weight(const std::string& name, Shape shape) {
 
 TensorId Layers::weight(const std::string& name, Shape shape, size_t dim, const Split& split) {
   const TensorId id = weight(name, std::move(shape));
-  if (split.parts[0] > 0) builder_.graph().splits.push_back({id, dim, split.unit, split.parts});
+  if (split.parts[0] > 0)
+    builder_.graph().splits.push_back({id, dim, split.unit, split.parts, split.kind});
   return id;
 }
 
@@ -74,11 +75,11 @@ TensorId Layers::slice(TensorId x, int64_t columns, const std::string& name) {
 TensorId Layers::linear(TensorId x, const std::string& name, const Linear& o) {
   const int64_t k = builder_.graph().tensor(x).shape.back();
   const Shape shape = o.weight_is_k_by_n ? Shape{k, o.out} : Shape{o.out, k};
-  const size_t dim = o.split.inputs != o.weight_is_k_by_n ? 1 : 0;
+  const size_t dim = o.split.inputs() != o.weight_is_k_by_n ? 1 : 0;
   std::vector<TensorId> operands = {
       x, with_role(weight(name + ".weight", shape, dim, o.split), o.weight_role)};
   if (o.bias)
-    operands.push_back(weight(name + ".bias", {o.out}, 0, o.split.inputs ? Split{} : o.split));
+    operands.push_back(weight(name + ".bias", {o.out}, 0, o.split.inputs() ? Split{} : o.split));
   std::vector<Attribute> attributes;
   if (o.weight_is_k_by_n) attributes.push_back({"weight_layout", 1});
   return op("linear", std::move(operands), name, std::move(attributes));
@@ -115,7 +116,7 @@ TensorId Layers::embedding(TensorId table, TensorId ids, const std::string& name
 }
 
 TensorId Layers::vocabulary_table(const std::string& name, int64_t rows, int64_t hidden_dim) {
-  return weight(name, {rows, hidden_dim}, 0, outputs(1, {rows}));
+  return weight(name, {rows, hidden_dim}, 0, vocabulary(rows));
 }
 
 TensorId Layers::split_heads(TensorId x, int64_t heads) {

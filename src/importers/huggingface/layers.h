@@ -18,16 +18,19 @@ class Layers {
   GraphBuilder& builder() { return builder_; }
   const GraphRequest& request() const { return request_; }
 
-  /// How tensor parallelism divides a linear layer, along its inputs or its outputs; parts and
-  /// units as in WeightSplit. No parts: replicated.
+  /// How tensor parallelism divides a linear layer; parts and units as in WeightSplit. No parts:
+  /// replicated.
   struct Split {
-    /// Divided along the inputs (row-parallel); else along the outputs (column-parallel).
-    bool inputs = false;
+    SplitKind kind = SplitKind::kOutputs;
     int64_t unit = 1;
     std::array<int64_t, 5> parts{};
+    bool inputs() const { return kind == SplitKind::kInputs; }
   };
-  static Split outputs(int64_t unit, std::array<int64_t, 5> parts) { return {false, unit, parts}; }
-  static Split inputs(int64_t unit, int64_t count) { return {true, unit, {count}}; }
+  static Split outputs(int64_t unit, std::array<int64_t, 5> parts) {
+    return {SplitKind::kOutputs, unit, parts};
+  }
+  static Split inputs(int64_t unit, int64_t count) { return {SplitKind::kInputs, unit, {count}}; }
+  static Split vocabulary(int64_t rows) { return {SplitKind::kVocabulary, 1, {rows}}; }
 
   TensorId ids(const std::string& name, Shape shape);
   TensorId weight(const std::string& name, Shape shape);

@@ -222,7 +222,7 @@ class ModernBert {
     std::vector<TensorId> operands = {normal, table_};
     if (c_.decoder_bias)
       operands.push_back(
-          f_.weight("decoder.bias", {c_.vocab_size}, 0, f_.outputs(1, {c_.vocab_size})));
+          f_.weight("decoder.bias", {c_.vocab_size}, 0, f_.vocabulary(c_.vocab_size)));
     return f_.op("linear", std::move(operands), "decoder");
   }
 

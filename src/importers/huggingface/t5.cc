@@ -87,7 +87,7 @@ class T5Builder {
     graph_.outputs = {
         c_.tied_embeddings
             ? f_.tied_output(x, table)
-            : f_.linear(x, "lm_head", {c_.vocab_size, false, f_.outputs(1, {c_.vocab_size})})};
+            : f_.linear(x, "lm_head", {c_.vocab_size, false, f_.vocabulary(c_.vocab_size)})};
   }
 
  private:

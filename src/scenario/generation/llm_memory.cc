@@ -1,12 +1,9 @@
 #include "scenario/generation/llm_memory.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -19,9 +16,9 @@
 #include "scenario/generation/llm_drafts.h"
 #include "scenario/generation/llm_load.h"
 #include "scenario/generation/served_cache.h"
+#include "scenario/generation/served_remedies.h"
 #include "scenario/generation/step_graph.h"
 #include "scenario/pass/pass.h"
-#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -147,117 +144,46 @@ std::optional<ServerMemory> tightest_pool(const ServedModel& served) {
   return tightest;
 }
 
-/// Whether what was asked for fits with other ranks or another precision.
-bool would_fit(const ServedModel& served, const Request& changed) {
-  try {
-    const ServedModel other(served, changed);
-    if (changed.kind == RequestKind::kGenerate)
-      return PrefillPlans(other).of(changed.batch).missing_bytes() <= 0;
-    const std::optional<ServerMemory> stage = tightest_pool(other);
-    if (!stage || stage->pool.cache_bytes < stage->sequence_bytes) return false;
-    const CachePool& pool = stage->pool;
-    return checked_add(pool.budget_bytes, beside_budget_bytes(pool, stack_of(served))) <=
-           pool.visible_bytes;
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kInternal) throw;
-    return false;  // does not divide the heads, or the device lacks the precision
-  }
-}
-
-constexpr int64_t kMostRanks = 64;
-
-/// Precisions of weights that the device computes with, and that are lower than the usual one.
-std::vector<std::string> lower_dtypes(const Device& device) {
-  std::vector<std::string> dtypes;
-  for (const char* dtype : {"fp8", "int8_wo", "fp4", "int4_wo"}) {
-    if (device.matmul_peak(compute_dtype(*find_scheme(dtype), DType::kBf16)) > 0)
-      dtypes.emplace_back(dtype);
-  }
-  return dtypes;
-}
-
-/// The fewest ranks and a lower precision with which it fits, where none alone is enough; "": none.
-std::string pair_that_fits(const ServedModel& served, bool lower_kv_dtype) {
-  Request changed = served.asked;
-  if (lower_kv_dtype) {
-    changed.execution.kv_dtype = "fp8";
-    for (const std::string& dtype : lower_dtypes(served.device)) {
-      changed.execution.dtype = dtype;
-      if (would_fit(served, changed)) return fmt::format("--dtype {} and --kv-dtype fp8", dtype);
-    }
-    changed = served.asked;
-  }
-  for (int64_t tp = 2 * changed.execution.tp; tp <= kMostRanks; tp *= 2) {
-    changed.execution.tp = tp;
-    for (const std::string& dtype : lower_dtypes(served.device)) {
-      changed.execution.dtype = dtype;
-      if (would_fit(served, changed)) return fmt::format("--tp {} and --dtype {}", tp, dtype);
-    }
-  }
-  return "";
-}
-
-/// The smallest change of one option with which it fits, else of two.
-void add_remedies(Warning& warning, const ServedModel& served) {
-  const Request& asked = served.asked;
-  const size_t before = warning.facts.size();
-  for (int64_t tp = 2 * asked.execution.tp; tp <= kMostRanks; tp *= 2) {
-    Request changed = asked;
-    changed.execution.tp = tp;
-    if (!would_fit(served, changed)) continue;
-    warning.facts.push_back({"tp_that_fits", tp});
-    break;
-  }
-  for (const std::string& dtype : lower_dtypes(served.device)) {
-    Request changed = asked;
-    changed.execution.dtype = dtype;
-    if (!would_fit(served, changed)) continue;
-    warning.facts.push_back({"dtype_that_fits", dtype});
-    break;
-  }
-  const bool lower_kv_dtype =
-      asked.execution.kv_dtype.empty() && served.device.matmul_peak(DType::kFp8) > 0;
-  if (lower_kv_dtype) {
-    Request changed = asked;
-    changed.execution.kv_dtype = "fp8";
-    if (would_fit(served, changed))
-      warning.facts.push_back({"kv_dtype_that_fits", std::string("fp8")});
-  }
-  if (warning.facts.size() > before) return;
-  if (const std::string pair = pair_that_fits(served, lower_kv_dtype); !pair.empty())
-    warning.facts.push_back({"pair_that_fits", pair});
-}
-
-/// The rule gives the cache so much that what lies beside it finds no room.
-void warn_of_share(LlmForecast& f, const ServedModel& served) {
-  Warning warning = does_not_fit(
-      {.needed_bytes = f.peak_bytes, .usable_bytes = f.usable_bytes, .largest_batch = std::nullopt},
-      served.device);
-  warning.facts.push_back({"ranks", served.plan.ranks()});
-  constexpr double kHundredths = 100;
-  for (double share = std::ceil(kHundredths * f.pool->fraction) - 1; share > 0; --share) {
-    Request changed = served.asked;
-    changed.execution.gpu_memory_utilization = share / kHundredths;
-    if (!would_fit(served, changed)) continue;
-    warning.facts.push_back({"utilization_that_fits", share / kHundredths});
-    break;
-  }
-  f.warnings.push_back(std::move(warning));
+/// What the rule gives the cache leaves too little for what lies beside it.
+bool has_room_beside(const CachePool& pool, const ServedModel& served) {
+  return checked_add(pool.budget_bytes, beside_budget_bytes(pool, stack_of(served))) <=
+         pool.visible_bytes;
 }
 
 }  // namespace
 
+bool fits_memory(const ServedModel& served) {
+  if (served.asked.kind == RequestKind::kGenerate)
+    return PrefillPlans(served).of(served.asked.batch).missing_bytes() <= 0;
+  const std::optional<ServerMemory> stage = tightest_pool(served);
+  return stage && stage->pool.cache_bytes >= stage->sequence_bytes &&
+         has_room_beside(stage->pool, served);
+}
+
+bool has_room_beside_cache(const ServedModel& served) {
+  const std::optional<ServerMemory> stage = tightest_pool(served);
+  return stage && has_room_beside(stage->pool, served);
+}
+
 void warn_of_memory(LlmForecast& f, const ServedModel& served, int64_t needed_bytes) {
   if (f.fits) return;
-  if (f.pool && f.continuous && needed_bytes <= f.pool->budget_bytes)
-    return warn_of_share(f, served);
-  Warning warning =
-      does_not_fit({.needed_bytes = needed_bytes,
-                    .usable_bytes = f.pool && f.continuous ? f.pool->budget_bytes : f.usable_bytes,
-                    .largest_batch = f.largest_batch},
-                   served.device);
+  const bool server = f.pool && f.continuous;
+  if (server && needed_bytes <= f.pool->budget_bytes) {
+    Warning warning = does_not_fit({.needed_bytes = f.peak_bytes,
+                                    .usable_bytes = f.usable_bytes,
+                                    .largest_batch = std::nullopt},
+                                   served.device);
+    warning.facts.push_back({"ranks", served.plan.ranks()});
+    add_share_that_fits(warning, served, f.pool->fraction);
+    f.warnings.push_back(std::move(warning));
+    return;
+  }
+  Warning warning = does_not_fit({.needed_bytes = needed_bytes,
+                                  .usable_bytes = server ? f.pool->budget_bytes : f.usable_bytes,
+                                  .largest_batch = f.largest_batch},
+                                 served.device);
   warning.facts.push_back({"ranks", served.plan.ranks()});
-  if (f.pool && f.continuous) {
+  if (server) {
     warning.facts.push_back({"rule", f.pool->rule});
     warning.facts.push_back({"utilization", f.pool->fraction});
     warning.facts.push_back({"tokens_that_fit", f.pool->tokens});
@@ -268,7 +194,7 @@ void warn_of_memory(LlmForecast& f, const ServedModel& served, int64_t needed_by
       warning.facts.push_back({"utilization", rule.fraction});
     }
   }
-  add_remedies(warning, served);
+  add_changes_that_fit(warning, served);
   f.warnings.push_back(std::move(warning));
 }
 

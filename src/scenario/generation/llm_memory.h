@@ -29,4 +29,10 @@ int64_t add_server_memory(LlmForecast& forecast, const ServedModel& served, Serv
 /// The warning of what does not fit: how much is missing, and with which change it would fit.
 void warn_of_memory(LlmForecast& forecast, const ServedModel& served, int64_t needed_bytes);
 
+/// Whether the batch, or the longest request of a server, fits. Throws Error.
+bool fits_memory(const ServedModel& served);
+
+/// Whether what a server keeps beside its cache has room, whatever the cache holds. Throws Error.
+bool has_room_beside_cache(const ServedModel& served);
+
 }  // namespace tilecast

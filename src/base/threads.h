@@ -4,20 +4,20 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
+#include <functional>
 #include <thread>
 #include <vector>
-
-#include "tilecast/search.h"
 
 namespace tilecast {
 
 /// The number of cores that the process may use.
 int usable_cores();
 
-/// Runs `work(0)` … `work(count - 1)`, which must not throw, on several threads. The calling thread
-/// works too, and polls; what the poll throws ends the run.
+/// Runs `work(0)` … `work(count - 1)`, which must not throw, on so many threads (0: one for each
+/// core that the process may use). The calling thread works too, and calls `called`, which may be
+/// null, from time to time; what it throws ends the run.
 template <typename Work>
-void run_parallel(size_t count, const ManyOptions& options, const Work& work) {
+void run_parallel(size_t count, int wanted, const std::function<void()>& called, const Work& work) {
   std::atomic<size_t> next{0};
   const auto run = [&](const std::function<void()>& poll) {
     constexpr size_t kBetweenPolls = 64;
@@ -28,12 +28,12 @@ void run_parallel(size_t count, const ManyOptions& options, const Work& work) {
       work(index);
     }
   };
-  const auto threads = static_cast<size_t>(options.threads > 0 ? options.threads : usable_cores());
+  const auto threads = static_cast<size_t>(wanted > 0 ? wanted : usable_cores());
   std::vector<std::jthread> others;
   std::exception_ptr stopped;
   for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back([&] { run(nullptr); });
   try {
-    run(options.poll);
+    run(called);
   } catch (...) {
     stopped = std::current_exception();
     next = count;

@@ -1,4 +1,4 @@
-#include "many/parallel.h"
+#include "base/threads.h"
 
 #include <sched.h>
 

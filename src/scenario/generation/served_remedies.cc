@@ -1,0 +1,89 @@
+#include "scenario/generation/served_remedies.h"
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "base/monotone.h"
+#include "scenario/change.h"
+#include "scenario/generation/llm_memory.h"
+
+namespace tilecast {
+namespace {
+
+/// The changes of one option, the smallest first, and the fact that states one that is enough.
+struct Kind {
+  const char* fact;
+  std::vector<Change> changes;
+};
+
+Kind more_ranks(const Request& asked) {
+  constexpr int64_t kMostRanks = 64;
+  Kind kind{"tp_that_fits", {}};
+  for (int64_t tp = 2 * asked.execution.tp; tp <= kMostRanks; tp *= 2)
+    kind.changes.push_back({{"tp", std::to_string(tp)}});
+  return kind;
+}
+
+/// Precisions of weights that the device computes with, and that are lower than the usual one.
+Kind lower_dtypes(const Device& device) {
+  Kind kind{"dtype_that_fits", {}};
+  for (const char* dtype : {"fp8", "int8_wo", "fp4", "int4_wo"}) {
+    if (device.matmul_peak(compute_dtype(*find_scheme(dtype), DType::kBf16)) > 0)
+      kind.changes.push_back({{"dtype", dtype}});
+  }
+  return kind;
+}
+
+Kind lower_cache_dtypes(const Request& asked, const Device& device) {
+  Kind kind{"kv_dtype_that_fits", {}};
+  if (asked.execution.kv_dtype.empty() && device.matmul_peak(DType::kFp8) > 0)
+    kind.changes.push_back({{"kv-dtype", "fp8"}});
+  return kind;
+}
+
+}  // namespace
+
+void add_changes_that_fit(Warning& warning, const ServedModel& served) {
+  const auto fits = [&](const Change& change) {
+    return fits_memory({served, changed(served.asked, change)});
+  };
+  const Kind ranks = more_ranks(served.asked), dtypes = lower_dtypes(served.device),
+             caches = lower_cache_dtypes(served.asked, served.device);
+  const size_t before = warning.facts.size();
+  for (const Kind* kind : {&ranks, &dtypes, &caches}) {
+    const Change* enough = first_that_fits(kind->changes, fits);
+    if (enough == nullptr) continue;
+    const std::string& value = enough->front().text;
+    if (kind == &ranks)
+      warning.facts.push_back({kind->fact, int64_t{std::stoll(value)}});
+    else
+      warning.facts.push_back({kind->fact, value});
+  }
+  if (warning.facts.size() > before) return;
+  std::vector<Change> pairs = pairs_of(dtypes.changes, caches.changes);
+  for (Change& pair : pairs_of(ranks.changes, dtypes.changes)) pairs.push_back(std::move(pair));
+  if (const Change* pair = first_that_fits(pairs, fits))
+    warning.facts.push_back({"pair_that_fits", flags_of(*pair, " and ")});
+}
+
+void add_share_that_fits(Warning& warning, const ServedModel& served, double share) {
+  constexpr double kHundredths = 100;
+  const auto with = [&](int64_t hundredths) {
+    Request request = served.asked;
+    request.execution.gpu_memory_utilization = static_cast<double>(hundredths) / kHundredths;
+    return request;
+  };
+  // A lower share leaves more room beside the cache, and the cache less.
+  const auto has_room = [&](int64_t hundredths) {
+    return if_possible([&] { return has_room_beside_cache({served, with(hundredths)}); })
+        .value_or(true);
+  };
+  const int64_t most =
+      narrow({0, static_cast<int64_t>(std::ceil(kHundredths * share))}, has_room).holds;
+  if (most == 0 || !if_possible([&] { return fits_memory({served, with(most)}); }).value_or(false))
+    return;
+  warning.facts.push_back({"utilization_that_fits", static_cast<double>(most) / kHundredths});
+}
+
+}  // namespace tilecast
