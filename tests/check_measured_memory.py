@@ -27,9 +27,8 @@ def command_of(tilecast, row, config):
         command += ["--seq", row["seq"]]
     if row["mode"] == "training":
         optimizer, _, implementation = row["optimizer"].partition("-")
-        command += ["--optimizer", optimizer, "--loss", "memory" if row["loss"] == "1" else "none"]
-        if implementation:
-            command += ["--optimizer-impl", implementation.replace("forloop", "for-loop")]
+        command += ["--optimizer", optimizer, "--loss", "memory" if row["loss"] == "1" else "none",
+                    "--main-params-dtype", "as-model", "--optimizer-impl", implementation.replace("forloop", "for-loop") or "foreach"]
         if row["checkpointing"] == "1":
             command += ["--checkpointing", "full"]
     return command

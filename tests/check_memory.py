@@ -62,14 +62,16 @@ def command_of(tilecast, row, model, folder):
     if adapters != "qlora":
         command += ["--dtype", row["dtype"]]
     if rank:
-        command += ["--lora-rank", rank]
+        command += ["--lora-rank", rank, "--lora-dtype", "fp32"]
     if row["seq"] != "0":
         command += ["--seq", row["seq"]]
     if row["mode"] == "training":
         optimizer, _, implementation = row["optimizer"].partition("-")
-        command += ["--optimizer", optimizer, "--loss", "memory"]
+        command += ["--optimizer", optimizer, "--loss", "memory", "--main-params-dtype", "as-model"]
         if implementation and optimizer != "sgd":
             command += ["--optimizer-impl", implementation.replace("forloop", "for-loop")]
+        elif optimizer != "none":
+            command += ["--optimizer-impl", "foreach"]
         if row["checkpointing"] != "none":
             command += ["--checkpointing", row["checkpointing"]]
     return command

@@ -66,6 +66,13 @@ constexpr auto choice_words(MainParams) {
   return std::array<std::string_view, 2>{"as-model", "fp32"};
 }
 
+/// The dtype of low-rank adapters: that of the layers beside them (torchtune's recipes; TRL beside
+/// quantized weights), or fp32, to which their inputs are converted (peft without autocast).
+enum class LoraDType : uint8_t { kAsModel, kFp32 };
+constexpr auto choice_words(LoraDType) {
+  return std::array<std::string_view, 2>{"as-model", "fp32"};
+}
+
 /// Eager: one kernel for each step of attention. Flash: one fused kernel.
 enum class AttentionKind : uint8_t { kEager, kFlash };
 constexpr auto choice_words(AttentionKind) {

@@ -65,12 +65,16 @@ inline constexpr int64_t kServedSkew = 101;
 struct Execution {
   /// The dtype of weights and activations ("fp32", "tf32", "bf16", "fp16"), torch.autocast with
   /// fp32 weights ("amp": bf16, "amp-fp16"), or a quantization scheme ("fp8", "int4_wo", …:
-  /// inference only). "": the checkpoint's, else fp32 for a pass and bf16 for text generation.
+  /// inference only). "": the checkpoint's, else fp32 for a forward pass, amp (amp-fp16 where there
+  /// is no bf16) for training and bf16 for text generation. Training and serving software take 16
+  /// bits for checkpoints in fp32, too.
   std::string dtype;
   /// Dtype of the KV cache; "": the checkpoint's, else that of the activations.
   std::string kv_dtype;
   std::optional<Software> software;  ///< default: PyTorch for a pass, vLLM for text generation
-  AttentionKind attention = AttentionKind::kEager;
+  /// Default: what Transformers takes, PyTorch's scaled_dot_product_attention (flash) where the
+  /// model's class supports it, else eager; eager with selective checkpointing.
+  std::optional<AttentionKind> attention;
   Fusion fusion = Fusion::kNone;
   PredictorKind predictor = PredictorKind::kLearned;
   /// Clock of the GPU: "boost" or "base", as in its data sheet, or a number of MHz.
@@ -125,14 +129,20 @@ struct Parallel {
   std::optional<int64_t> layers_per_virtual_stage;
   std::string stage_layers;  ///< layers of each stage, "3,4,4,3"; "": as even as possible
   bool sequence_parallel = false;
+  /// Tensor-parallel ranks divide a vocabulary that is padded to a multiple of this number times
+  /// `tp`. Megatron-LM's option and default.
+  int64_t vocab_divisible_by = 128;
   Zero zero = Zero::kNone;
   /// Gradients are reduced in buckets of this size. Source: PyTorch's DistributedDataParallel,
   /// bucket_cap_mb; its first bucket has 1 MiB (torch/csrc/distributed/c10d/reducer.hpp).
   double bucket_bytes = 25.0 * (1 << 20);
   bool overlap_grad_reduce = true;  ///< with the backward pass; else after it
-  MainParams main_params = MainParams::kAsModel;
+  /// Default: fp32 beside 16-bit parameters that are trained, else as the model.
+  std::optional<MainParams> main_params;
   /// Ranks that compute slower than others: "5:1.2,17:1.5" (rank:factor).
   std::string slow_ranks;
+
+  bool has_fp32_copies() const { return main_params == MainParams::kFp32; }
 };
 
 /// Servers that compute prompts only. The others, which `replicas` counts, get the KV cache from
@@ -176,14 +186,17 @@ struct Request {
   /// Tokens per sequence; default: the longest that the model takes, at most 2,048 (encoders and
   /// T5: 512).
   std::optional<int64_t> seq;
-  Optimizer optimizer = Optimizer::kNone;                  ///< training only, also the next four
-  OptimizerImpl optimizer_impl = OptimizerImpl::kForeach;  ///< PyTorch's default on GPUs
+  /// Training only, also the next four. Default: AdamW; SGD for models with embedding tables.
+  std::optional<Optimizer> optimizer;
+  /// Default of Trainer of transformers 5 (training_args.py, optim) and of torchtitan.
+  OptimizerImpl optimizer_impl = OptimizerImpl::kFused;
   ZeroGrad zero_grad = ZeroGrad::kSetToNone;
-  Loss loss = Loss::kMemory;
+  Loss loss = Loss::kFull;
   Checkpointing checkpointing = Checkpointing::kNone;
   int64_t lora_rank = 0;                    ///< of low-rank adapters; 0: all weights are trained
   std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas
   std::optional<int64_t> tokens;            ///< of a whole training run: its days and GPU hours
+  LoraDType lora_dtype = LoraDType::kAsModel;
   /// Sizes of symbolic dimensions of a model file: "seq=128,past=0"; "": none.
   std::string dims;
   bool skip_unsupported = false;  ///< leaves out operators of a model file that are not supported
@@ -243,6 +256,8 @@ struct OptionDef {
   std::vector<std::string> excludes;  ///< options that cannot be combined with this one
   /// "name=value" of another option that is required for values other than the default.
   std::string needs;
+  /// A value that asks for nothing: it is accepted where `needs` is not met. "": there is none.
+  std::string off_value;
   std::vector<std::string> old_names;  ///< accepted, but not shown in help
   bool repeated = false;  ///< may be given several times; the values are joined by commas
 

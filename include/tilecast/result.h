@@ -110,6 +110,13 @@ std::string_view warning_code_name(WarningCode code);
 
 std::vector<std::string> warning_code_names(const std::vector<Warning>& warnings);
 
+struct Forecast;
+struct LlmForecast;
+/// What matters to the numbers of a forecast, given or by default, each in a few words: "bf16
+/// (torch_dtype)", "attention flash (PyTorch's SDPA)". Tables show them in a line.
+std::vector<std::string> assumptions(const Forecast& forecast);
+std::vector<std::string> assumptions(const LlmForecast& forecast);
+
 /// Bytes by what they are for.
 struct MemoryParts {
   int64_t weights_bytes = 0;      ///< parameters and buffers
@@ -401,6 +408,9 @@ struct ParallelForecast {
   /// Computing time beside passes and optimizer.
   double gradient_copies_s = 0, slowed_s = 0;
   int64_t simulated_ranks = 1;  ///< the others do the same at the same time
+  /// What the vocabulary is padded to, and its own size; nullopt: it is not padded.
+  std::optional<int64_t> padded_vocab_size;
+  int64_t vocab_size = 0;
   std::vector<StageForecast> stages;
   std::vector<RankTables> rank_tables;  ///< of a recommendation model; else empty
 
@@ -437,6 +447,11 @@ struct ParallelForecast {
     field("simulated_ranks", "",
           "ranks that were simulated; the others do the same at the same time",
           &ParallelForecast::simulated_ranks);
+    field.if_set("padded_vocab_size", "tokens",
+                 "what tensor-parallel ranks divide; left out: the vocabulary as it is",
+                 [](const ParallelForecast& p) {
+                   return p.padded_vocab_size ? &*p.padded_vocab_size : nullptr;
+                 });
     field("stages", "", "one rank of each pipeline stage", &ParallelForecast::stages);
     field.if_set(
         "rank_tables", "",
@@ -768,6 +783,10 @@ struct Forecast {
           "the request with all defaults: values by the names of the command-line options (with _ "
           "for -), in their units; options without a value are omitted",
           [](const Forecast& f) { return option_values(f.used); });
+    field("assumptions", "",
+          "what matters to the numbers, given or by default: dtype and where it comes from, "
+          "attention, optimizer and its states, loss, recomputation, fusion, software, clock",
+          [](const Forecast& f) { return assumptions(f); });
     field("warnings", "", "sentences that readers of the numbers should know",
           [](const Forecast& f) { return warning_texts(f.warnings); });
     field("warning_codes", "", "code of each warning, in the order of warnings",
@@ -1337,6 +1356,11 @@ struct LlmForecast {
           "the request with all defaults: values by the names of the command-line options (with _ "
           "for -), in their units; options without a value are omitted",
           [](const LlmForecast& x) { return option_values(x.used); });
+    field(
+        "assumptions", "",
+        "what matters to the numbers, given or by default: dtypes of weights and cache, software, "
+        "steps, share of the memory, load of experts, clock",
+        [](const LlmForecast& x) { return assumptions(x); });
     field("warnings", "", "sentences that readers of the numbers should know",
           [](const LlmForecast& x) { return warning_texts(x.warnings); });
     field("warning_codes", "", "code of each warning, in the order of warnings",

@@ -211,6 +211,7 @@ struct GpuComparison {
   Request request;
   std::string input;      ///< as in Forecast; "" for text generation
   int64_t gpus_each = 1;  ///< GPUs of each kind that the request uses
+  std::vector<std::string> assumptions;  ///< of the first GPU that has a forecast
   /// Sorted: requests that fit before requests that do not, errors last; servers that keep up with
   /// the load before others; then by goodput, else by time.
   std::vector<ComparedGpu> gpus;
@@ -224,6 +225,8 @@ struct GpuComparison {
           {"gpu_comparison"});
     field("model", "", "name of the model", &GpuComparison::model);
     field("gpus_each", "", "GPUs of each kind that the request uses", &GpuComparison::gpus_each);
+    field("assumptions", "", "what matters to the numbers, as in a forecast; of the first GPU given",
+          &GpuComparison::assumptions);
     field("gpus", "",
           "those that fit, then those that do not, then those without a forecast; servers that "
           "keep up with the load come before those that do not, a higher goodput before a lower "
@@ -385,7 +388,6 @@ struct TrainingQuery {
   /// The options that all candidates share: batch, seq, cluster, nodes, attention, optimizer, …
   /// Degrees and what TrainingSpace has are not read.
   Request request;
-  std::optional<AttentionKind> attention;  ///< default: flash, where the model has it
   TrainingSpace space;
   PlanObjective objective = PlanObjective::kTime;
   size_t top = 10;  ///< layouts that are ranked by simulated times

@@ -66,7 +66,7 @@ def command(program, config, row, micro_batch):
     if part:
         args += ["--pipeline-schedule", "interleaved", "--num-layers-per-virtual-pipeline-stage", str(part)]
     if row["run"].startswith("megatron"):
-        args += ["--overlap-grad-reduce", "off"]
+        args += ["--overlap-grad-reduce", "off", "--attention", "eager"]
     else:
         args += ["--zero", "2", "--sequence-parallel", "on", "--attention", "flash"]
     return args

@@ -93,7 +93,9 @@ RULES = {
 
 def forecast(model: str, gpu: str, mode: str, seq: int, batch: int, options: list = ()) -> list:
     command = [str(ROOT / "build/release/tilecast"), "forecast", model, "--gpu", gpu, "--mode", mode,
-               "--seq", str(seq), "--batch", str(batch), "--format", "json", *options]
+               "--seq", str(seq), "--batch", str(batch), "--dtype", "fp32", "--attention", "eager", "--format", "json", *options]
+    if mode == "training":
+        command += ["--optimizer", "none", "--loss", "memory"]
     return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["kernels"]
 
 

@@ -82,10 +82,11 @@ def main():
             config.write_text(json.dumps(fields, default=str))
             module = module_of(fields)
             graph.write_text(package.export_graph(module, (), inputs_of(module, batch, tokens), mode=args.mode))
+            step = ["--optimizer", "none"] if args.mode == "training" else []
             options = ["--batch", str(batch), "--dtype", "fp32", *(["--seq", str(tokens)] if tokens else []),
-                       *(["--loss", "none"] if args.mode == "training" else [])]
+                       "--attention", "eager", *step, *(["--loss", "none"] if args.mode == "training" else [])]
             ours = comparison.forecast(args.tilecast, config, "--mode", args.mode, *options)
-            imported = comparison.forecast(args.tilecast, graph, "--mode", args.mode)
+            imported = comparison.forecast(args.tilecast, graph, "--mode", args.mode, *step)
 
         def percent(key, part=None):
             a, b = (r[part][key] if part else r[key] for r in (ours, imported))

@@ -79,7 +79,7 @@ def plan(tilecast, name):
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "model.tcg"
         path.write_text(package.export_graph(model, (images,), mode="training"))
-        return comparison.forecast(tilecast, path, "--mode", "training", "--optimizer", "adamw", gpu="H200")["memory"]
+        return comparison.forecast(tilecast, path, "--mode", "training", "--optimizer", "adamw", "--optimizer-impl", "foreach", gpu="H200")["memory"]
 
 
 def main():

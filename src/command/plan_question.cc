@@ -70,7 +70,6 @@ void add_training_request(std::vector<CommandOption>& common,
       option.max = int64_t{1} << 20;
     }
     if (option.key() == "cluster") option.set = set_both<&PlanQuestion::cluster>;
-    if (option.key() == "attention") option.default_value = "flash, where the model has it";
     const bool both = std::find(std::begin(kCommonOptions), std::end(kCommonOptions), name) !=
                       std::end(kCommonOptions);
     (both ? common : training).push_back(option);

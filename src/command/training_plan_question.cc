@@ -27,19 +27,16 @@ constexpr const char* kTrainingOptions[] = {"cluster",
                                             "bucket-cap-mb",
                                             "lora-rank",
                                             "lora-targets",
+                                            "lora-dtype",
                                             "predictor",
                                             "clocks",
                                             "host-launch-us"};
 
-/// `forecast` has other defaults, as published times have.
+/// `forecast` fuses nothing, as eager PyTorch; fp32 copies for whatever 16-bit dtype is tried.
 struct Assumed {
   const char *option, *value;
 };
-constexpr Assumed kAssumed[] = {{"fusion", "pointwise"},
-                                {"optimizer", "adamw"},
-                                {"optimizer-impl", "fused"},
-                                {"loss", "full"},
-                                {"main-params-dtype", "fp32"}};
+constexpr Assumed kAssumed[] = {{"fusion", "pointwise"}, {"main-params-dtype", "fp32"}};
 
 TrainingQuery training_query_of(const PlanQuestion& asked, const Asking& asking) {
   std::vector<GivenOption> options = {{"mode", "training"}};
@@ -47,7 +44,6 @@ TrainingQuery training_query_of(const PlanQuestion& asked, const Asking& asking)
     if (!asked.has_word(assumed.option)) options.push_back({assumed.option, assumed.value});
   }
   TrainingQuery query{.request = asked.request(kTrainingOptions, std::move(options)),
-                      .attention = {},
                       .space = asked.training,
                       .objective = asked.objective,
                       .top = asked.top,
@@ -55,7 +51,6 @@ TrainingQuery training_query_of(const PlanQuestion& asked, const Asking& asking)
                       .memory_reserve = asked.memory_reserve,
                       .price_per_gpu_hour = {},
                       .show_progress = asking.show_progress};
-  if (asked.has_word("attention")) query.attention = query.request.execution.attention;
   return query;
 }
 

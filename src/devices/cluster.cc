@@ -130,6 +130,16 @@ Cluster parse_cluster(std::string_view json_text, const std::string& where,
   }
 }
 
+Cluster with_gpus_per_node(const Cluster& cluster, int64_t gpus) {
+  Cluster result = cluster;
+  if (result.network)
+    result.network->nics_per_node =
+        std::max<int64_t>(1, result.network->nics_per_node * gpus / cluster.gpus_per_node);
+  for (LinkLevel& level : result.levels) level.gpus = std::min(level.gpus, gpus);
+  result.gpus_per_node = gpus;
+  return result;
+}
+
 Cluster with_nodes(const Cluster& cluster, int64_t nodes) {
   if (nodes < 1 || nodes > kMostNodes)
     throw Error(ErrorKind::kInput,

@@ -84,6 +84,9 @@ Cluster parse_cluster(std::string_view json_text, const std::string& where,
 /// no network joins several.
 Cluster with_nodes(const Cluster& cluster, int64_t nodes);
 
+/// The cluster where only `gpus` GPUs of each node are used, with their share of its NICs.
+Cluster with_gpus_per_node(const Cluster& cluster, int64_t gpus);
+
 /// A bundled cluster by id, name or alias (case and punctuation ignored), or the path of a cluster
 /// file. Throws Error{kNotFound} with the nearest names, Error{kInput} for a broken file.
 Cluster find_cluster(const std::string& name_or_path);

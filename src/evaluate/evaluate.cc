@@ -164,7 +164,8 @@ class Evaluator {
     return load_model_ref(m.config.empty() ? m.model : m.config);
   }
 
-  /// All but the kernel of attention.
+  /// As labels were measured where they say nothing else: fp32, attention step by step, no loss, no
+  /// optimizer.
   Request request_of(const ModelMeasurement& m) const {
     Request request;
     const auto set = [&](const char* option, const std::string& value) {
@@ -175,10 +176,14 @@ class Evaluator {
     if (m.seq > 0) request.seq = m.seq;
     request.execution.fusion = m.option == "fusion" ? Fusion::kPointwise : Fusion::kNone;
     request.execution.dtype = m.dtype.empty() ? "fp32" : m.dtype;  // not the checkpoint's
-    set("optimizer", m.optimizer);
-    set("optimizer-impl", m.optimizer_impl);
-    if (m.checkpointing) set("checkpointing", "full");
-    if (m.loss) set("loss", "full");
+    set("attention", "eager");
+    if (request.mode == Mode::kTraining) {
+      set("optimizer", m.optimizer);
+      set("optimizer-impl", m.optimizer_impl);
+      set("loss", m.loss ? "full" : "memory");
+      set("main-params-dtype", "as-model");
+      if (m.checkpointing) set("checkpointing", "full");
+    }
     request.execution.predictor = predictor_;
     return request;
   }

@@ -51,7 +51,8 @@ struct Tensor {
   bool contiguous = true;
   TensorId storage = -1;  ///< the tensor that owns the memory: this one, or the base of a view
   int32_t segment = -1;   ///< the segment that it belongs to; -1: outside of all segments
-  /// Bytes in memory, if a checkpoint stores the tensor in another way than its dtype says.
+  /// Bytes in memory, if they are not those of shape and dtype: of weights that a checkpoint stores
+  /// in another way, and of tokens that were sent to the ranks of their experts.
   std::optional<int64_t> stored_bytes = {};
   bool cached = false;  ///< autocast's cached copy of a weight, kept until the forward pass ends
   bool frozen = false;  ///< a weight without gradient and optimizer state
@@ -127,6 +128,9 @@ struct Segment {
   /// For a segment of the backward pass: the forward segment that it processes in reverse order.
   std::optional<int32_t> reverses;
   Role role = Role::kNone;
+
+  /// Layers: each repetition gives the next one a tensor. One layer alone has that form, too.
+  bool is_layers() const { return !carries.empty(); }
   bool operator==(const Segment&) const = default;
 };
 

@@ -24,6 +24,8 @@ struct GraphRequest {
   std::vector<std::pair<std::string, int64_t>> dims = {};
   /// Operators that are not supported are left out instead of an error.
   bool skip_unsupported = false;
+  /// Each layer repeats alone: a pipeline divides single layers, not the pairs of a pattern.
+  bool single_layers = false;
 };
 
 /// The facts about a decoder that serving depends on.
@@ -127,6 +129,10 @@ struct Model {
   std::optional<Recommendation> recommendation;  ///< set for models with embedding tables
   bool fixed_seq = false;                        ///< the config fixes the length (images)
   bool has_fused_attention = false;              ///< supports EagerForm::fused_attention
+  /// Transformers calls it with SDPA unless it is told otherwise (`_supports_sdpa`). Scores that
+  /// are capped and sinks are exceptions; files that spell attention out have chosen.
+  bool takes_fused_attention = true;
+  bool trains_position_bias = false;  ///< of attention: no fused kernel of PyTorch computes that
   /// Set for graph notation: the file states batch, length and dtypes.
   std::optional<DType> fixed_dtype;
   bool has_backward = false;  ///< the graph is that of a training step, with its backward pass

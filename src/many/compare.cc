@@ -15,6 +15,7 @@ namespace {
 /// Facts that are the same in the forecasts on all GPUs.
 struct CommonFacts {
   Request used;
+  std::vector<std::string> assumptions;
   std::string input = "";
   int64_t gpus = 1;
 };
@@ -25,7 +26,10 @@ CommonFacts add_result(ComparedGpu& row, const Forecast& f) {
   row.memory_is_tight = is_tight(f.memory);
   row.totals = totals_of(f);
   row.warnings = f.warnings;
-  return {.used = f.used, .input = f.input, .gpus = f.parallel ? f.parallel->ranks : 1};
+  return {.used = f.used,
+          .assumptions = assumptions(f),
+          .input = f.input,
+          .gpus = f.parallel ? f.parallel->ranks : 1};
 }
 
 /// A request on an idle server says nothing of the load: its numbers are replaced.
@@ -57,7 +61,7 @@ CommonFacts add_result(ComparedGpu& row, const LlmForecast& f) {
     row.ttft = f.ttft;
     row.tpot = f.tpot;
   }
-  return {.used = f.used, .gpus = f.gpus};
+  return {.used = f.used, .assumptions = assumptions(f), .input = "", .gpus = f.gpus};
 }
 
 CommonFacts add_result(ComparedGpu& row, const AcceleratorForecast& f) {
@@ -113,6 +117,7 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
   for (size_t i = 0; i < gpus.size(); ++i) {
     if (result.gpus[i].totals.error) continue;
     result.request = facts[i].used;
+    result.assumptions = facts[i].assumptions;
     result.input = facts[i].input;
     result.gpus_each = facts[i].gpus;
     break;

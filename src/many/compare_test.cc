@@ -5,6 +5,7 @@
 #include "base/json.h"
 #include "schema/json.h"
 #include "test_forecaster.h"
+#include "test_support.h"
 #include "tilecast/search.h"
 #include "tilecast/view.h"
 
@@ -17,7 +18,9 @@ std::vector<GpuRef> gpus_of(const std::vector<std::string>& names) {
   return gpus;
 }
 
-Request compared_request(const std::vector<GivenOption>& options) { return make_request(options); }
+Request compared_request(const std::vector<GivenOption>& options) {
+  return as_published(make_request(options));
+}
 
 TEST(CompareGpus, RowsAreTheForecastsOfSingleGpusFastestFirst) {
   const ModelRef model = load_model_ref("gpt2_large");

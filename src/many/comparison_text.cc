@@ -202,6 +202,7 @@ std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
                   c.gpus_each > 1 ? fmt::format(", {} of each", format_integer(c.gpus_each)) : "",
                   c.gpus.size(), c.gpus.size() == 1 ? "" : "s", order_text(c)),
       style);
+  if (!c.assumptions.empty()) out += assumes_lines(c.assumptions, style);
   const std::vector<ComparisonColumn> columns = columns_of(c, c.gpus.front());
   TextTable table;
   for (const ComparisonColumn& column : columns) {

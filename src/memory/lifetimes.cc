@@ -215,7 +215,7 @@ class Walk {
                      graph_.tensor(owner).kind == TensorKind::kActivation;
     accumulations_.push_back(
         {total, instance(total, mirrored), own ? instance(added, repetition) : nullptr,
-         tensor_bytes(graph_.tensor(total)), own ? tensor_bytes(graph_.tensor(owner)) : 0, step_,
+         memory_bytes(graph_.tensor(total)), own ? memory_bytes(graph_.tensor(owner)) : 0, step_,
          current_block()});
   }
 
@@ -313,7 +313,7 @@ class Walk {
       const bool made =
           tensor.kind == TensorKind::kActivation || tensor.kind == TensorKind::kGradient;
       if (!made || static_cast<size_t>(storage_[t]) != t) continue;
-      const int64_t bytes = block_bytes(tensor_bytes(tensor));
+      const int64_t bytes = block_bytes(memory_bytes(tensor));
       for (int32_t r = 0; r < runs_of(tensor.segment); ++r)
         add(static_cast<TensorId>(t), r, bytes, instances_[offsets_[t] + static_cast<size_t>(r)]);
     }

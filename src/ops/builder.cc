@@ -91,7 +91,8 @@ std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorI
                   .kind = TensorKind::kActivation,
                   .contiguous = specs[i].contiguous,
                   .storage = specs[i].view ? graph_.tensor(node.inputs[0]).storage : -1,
-                  .segment = current_segment()};
+                  .segment = current_segment(),
+                  .stored_bytes = specs[i].stored_bytes};
     element_count(output.shape);  // throws on overflow while the node is still known
     node.outputs.push_back(tensor(std::move(output)));
   }

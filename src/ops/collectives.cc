@@ -48,6 +48,11 @@ std::vector<TensorSpec> infer_copied(const OpContext& context) {
            .view = true}};
 }
 
+/// What the busiest rank gets, where the mean rank gets `mean`.
+int64_t of_busiest(const OpContext& context, int64_t mean) {
+  return ceil_divide(checked_multiply(mean, context.integer("busiest_percent")), int64_t{100});
+}
+
 /// Rows that the experts of a rank get, for each of the rank's own tokens.
 int64_t rows_of_token(const OpContext& context) {
   return context.integer(context.integer("copies") == 1 ? "top_k" : "ranks");
@@ -59,6 +64,13 @@ std::vector<TensorSpec> infer_dispatched(const OpContext& context) {
   TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
   if (spec.shape.empty()) context.fail("expected rows of tokens, found a scalar");
   spec.shape[0] = checked_multiply(spec.shape[0], rows_of_token(context));
+  // Each token is sent to the ranks of its experts, not to all.
+  const int64_t ranks = context.integer("ranks"), top_k = context.integer("top_k");
+  if (context.integer("copies") == 0 && top_k < ranks) {
+    const int64_t all = checked_multiply(tensor_bytes(context.input(0)), ranks);
+    const int64_t sent = checked_multiply(tensor_bytes(context.input(0)), top_k);
+    spec.stored_bytes = std::min(all, of_busiest(context, sent));
+  }
   return {spec};
 }
 
@@ -92,12 +104,9 @@ void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels
   const Tensor &in = context.input(0), &out = context.output(0);
   const bool dispatch = element_count(in.shape) < element_count(out.shape);
   const Tensor& own = dispatch ? in : out;
-  const auto of_busiest = [&](int64_t mean) {
-    return ceil_divide(checked_multiply(mean, context.integer("busiest_percent")), int64_t{100});
-  };
-  const int64_t elements = of_busiest(checked_multiply(element_count(own.shape), copies));
+  const int64_t elements = of_busiest(context, checked_multiply(element_count(own.shape), copies));
   Kernel kernel{.shape = Collective{elements, ranks}, .dtype = in.dtype};
-  kernel.read_bytes = of_busiest(checked_multiply(tensor_bytes(own), copies));
+  kernel.read_bytes = of_busiest(context, checked_multiply(tensor_bytes(own), copies));
   kernel.write_bytes = kernel.read_bytes;
   kernels.push_back(kernel);
 }

@@ -54,7 +54,8 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
       context.fail(fmt::format("expected the router's weights as [..., {} experts], found {}",
                                checked_multiply(up[0], ranks), format_shape(weights)));
   }
-  std::vector<TensorSpec> specs = {{.shape = x.shape, .dtype = x.dtype}};
+  std::vector<TensorSpec> specs = {
+      {.shape = x.shape, .dtype = x.dtype, .stored_bytes = x.stored_bytes}};
   if (context.integer("keeps") != 0) {
     // Kept for each token and expert of the rank: the gathered row, gate and up, the activation,
     // its product with up if gated, the result (transformers, integrations/moe.py). Autograd keeps
@@ -155,8 +156,10 @@ void backward_experts(GradientBuilder& g, const Node& node) {
 std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
   std::vector<TensorSpec> specs;
   const size_t end = context.integer("frozen") != 0 ? 2 : 4;
-  for (size_t i = 1; i < end; ++i)
+  for (size_t i = 1; i < end; ++i) {
     specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
+    if (i == 1) specs.back().stored_bytes = context.input(i).stored_bytes;  // of the tokens
+  }
   if (context.integer("routed") != 0) {
     const Tensor& weights = context.input(context.node.inputs.size() - 1);
     specs.push_back({.shape = weights.shape, .dtype = weights.dtype});

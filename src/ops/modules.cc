@@ -154,7 +154,7 @@ std::vector<OpDef> module_ops() {  // NOLINT(readability-function-size): a table
        .attributes = attention,
        .infer = infer_latent_attention,
        .decompose = decompose_latent_attention,
-       .shard = shard_heads,
+       .shard = shard_latent,
        .example = "q: bf16[2, 8, 128, 48] latent: bf16[2, 128, 64] both: bf16[2, 128, 80] w: "
                   "bf16[512, 64] cos: bf16[1, 1, 128, 16] sin: bf16[1, 1, 128, 16] mask: bf16[1, "
                   "1, 128, 128] {rope_dim=16}"}};

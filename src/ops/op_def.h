@@ -21,7 +21,8 @@ struct TensorSpec {
   Shape shape;
   DType dtype = DType::kFp32;
   bool contiguous = true;
-  bool view = false;  ///< shares the memory of the first input
+  bool view = false;                         ///< shares the memory of the first input
+  std::optional<int64_t> stored_bytes = {};  ///< Tensor::stored_bytes
 };
 
 /// The node that a shape rule or a work function is called for.

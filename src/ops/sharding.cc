@@ -252,4 +252,11 @@ Placement shard_heads(ShardedNode& n) {
   return x;
 }
 
+Placement shard_latent(ShardedNode& n) {
+  constexpr size_t kLatent = 1, kBoth = 2;
+  if (n.is_divided_by_rows(kLatent)) n.enter(kLatent);
+  if (n.is_divided_by_rows(kBoth)) n.make_replicated(kBoth);
+  return shard_heads(n);
+}
+
 }  // namespace tilecast

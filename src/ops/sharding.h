@@ -91,5 +91,7 @@ Placement shard_like_first(ShardedNode& n);
 Placement shard_convolution(ShardedNode& n);
 /// Attention: divided by heads, which are independent of each other.
 Placement shard_heads(ShardedNode& n);
+/// Latent attention: each rank expands the latent vectors of the whole sequence for its heads.
+Placement shard_latent(ShardedNode& n);
 
 }  // namespace tilecast

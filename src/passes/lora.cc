@@ -36,9 +36,10 @@ struct Adapter {
   TensorId sum = -1;   ///< y + scale (x A^T) B^T
 };
 
-/// The adapter's weights are FP32 (peft's autocast_adapter_dtype), so x is cast, and the sum is
-/// cast back.
-Adapter add_adapter(GraphBuilder& b, const Node& node, TensorId x, TensorId y, int64_t rank) {
+/// Where the adapter's weights are FP32 (peft's autocast_adapter_dtype) beside a layer that is not,
+/// x is cast, and the sum is cast back.
+Adapter add_adapter(GraphBuilder& b, const Node& node, TensorId x, TensorId y,
+                    const LoraForm& form) {
   const auto step = [&](const char* op, std::vector<TensorId> inputs, const char* name,
                         std::vector<Attribute> attributes = {}) {
     return b.op(op, std::move(inputs), node.name + name, std::move(attributes));
@@ -48,10 +49,10 @@ Adapter add_adapter(GraphBuilder& b, const Node& node, TensorId x, TensorId y, i
   };
   const int64_t in = b.graph().tensor(x).shape.back(), out = b.graph().tensor(y).shape.back();
   const DType dtype = b.graph().tensor(y).dtype;
-  const TensorId down = b.weight(node.name + ".lora_A.weight", {rank, in}, DType::kFp32);
-  const TensorId up = b.weight(node.name + ".lora_B.weight", {out, rank}, DType::kFp32);
-  const TensorId wide = cast(x, DType::kFp32, ".lora_cast");
-  const TensorId low = step("linear", {wide, down}, ".lora_A");
+  const DType own = form.dtype == LoraDType::kFp32 ? DType::kFp32 : dtype;
+  const TensorId down = b.weight(node.name + ".lora_A.weight", {form.rank, in}, own);
+  const TensorId up = b.weight(node.name + ".lora_B.weight", {out, form.rank}, own);
+  const TensorId low = step("linear", {cast(x, own, ".lora_cast"), down}, ".lora_A");
   const TensorId delta = step("mul_scalar", {step("linear", {low, up}, ".lora_B")}, ".lora_scale");
   return {down, up, cast(step("add", {y, delta}, ".lora_add"), dtype, ".lora_cast_back")};
 }
@@ -87,7 +88,7 @@ void add_lora(Graph& graph, const LoraForm& form) {
     if (!all && std::find(form.targets.begin(), form.targets.end(), name) == form.targets.end())
       return outputs;
     found.insert(name);
-    const Adapter adapter = add_adapter(b, node, x, outputs[0], form.rank);
+    const Adapter adapter = add_adapter(b, node, x, outputs[0], form);
     divide_adapter(graph, node, adapter, splits);
     outputs[0] = adapter.sum;
     return outputs;

@@ -65,6 +65,7 @@ void add_backward(Graph& graph, Checkpointing checkpointing = Checkpointing::kNo
 struct LoraForm {
   int64_t rank = 0;
   std::vector<std::string> targets;
+  LoraDType dtype = LoraDType::kAsModel;
 };
 void add_lora(Graph& graph, const LoraForm& form);
 

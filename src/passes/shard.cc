@@ -55,8 +55,8 @@ class Sharder {
  private:
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
 
-  /// Training divides evenly. A vocabulary that the ranks do not divide stays whole (Megatron-LM
-  /// pads it, which changes the model's config).
+  /// Training divides evenly. A vocabulary is padded before (`pad_vocabulary`); one that the ranks
+  /// do not divide stays whole. Heads and FFNs have to be divisible.
   bool is_divisible(const WeightSplit& split) const {
     if (!form_.training) return true;
     for (const int64_t units : split.parts) {

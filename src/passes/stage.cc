@@ -11,8 +11,6 @@
 namespace tilecast {
 namespace {
 
-bool is_layers(const Segment& segment) { return !segment.carries.empty(); }
-
 class Part {
  public:
   Part(const Graph& from, const LayerRange& layers)
@@ -176,7 +174,8 @@ class Part {
     to_.outputs = sent_;
     if (!sent_.empty()) return;
     // A part without layers: what the first layers get.
-    const auto first = std::find_if(from_.segments.begin(), from_.segments.end(), is_layers);
+    const auto first = std::find_if(from_.segments.begin(), from_.segments.end(),
+                                    [](const Segment& s) { return s.is_layers(); });
     if (first == from_.segments.end()) return;
     for (const Carry& carry : first->carries) to_.outputs.push_back(now_[index(carry.initial)]);
   }
@@ -202,7 +201,7 @@ class Part {
 int64_t layer_count(const Graph& modules) {
   int64_t layers = 0;
   for (const Segment& segment : modules.segments) {
-    if (is_layers(segment)) layers = checked_add(layers, segment.repeat);
+    if (segment.is_layers()) layers = checked_add(layers, segment.repeat);
   }
   return layers;
 }
@@ -212,7 +211,7 @@ std::vector<int64_t> segment_runs(const Graph& modules, const LayerRange& layers
   const int64_t all = layer_count(modules), end = layers.first + layers.count;
   int64_t layer = 0;
   for (const Segment& segment : modules.segments) {
-    if (is_layers(segment)) {
+    if (segment.is_layers()) {
       const int64_t first = std::max(layer, layers.first);
       const int64_t last = std::min(layer + segment.repeat, end);
       runs.push_back(std::max<int64_t>(0, last - first));

@@ -41,8 +41,7 @@ std::vector<const ModelPart*> PartCache::parts(const ParallelPlan& plan, const R
   // The memory of one pass through one part of a stage is its peak, with the optimizer
   // (rank_memory).
   const bool plain = plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
-                     request.parallel.zero == Zero::kNone &&
-                     request.parallel.main_params == MainParams::kAsModel;
+                     request.parallel.zero == Zero::kNone && !request.parallel.has_fp32_copies();
   if (!modules_) modules_ = rank_modules(setup_, {plan.micro_batch, *setup_.request.seq / plan.cp});
   std::vector<const ModelPart*> parts;
   parts.reserve(plan.parts.size());
@@ -125,13 +124,13 @@ const ModelPart& PartCache::base(const ParallelPlan& plan, const LayerRange& lay
 void PartCache::add_optimizer_step(ModelPart& part, const ParallelPlan& plan,
                                    const PassSetup& setup, const TimingSetup& timing) const {
   const Request& r = setup.request;
-  if (r.optimizer == Optimizer::kNone) return;
+  if (!r.optimizer || r.optimizer == Optimizer::kNone) return;
   Graph graph = weights_of(part.pass.graph());
   add_optimizer(
-      graph, {.optimizer = r.optimizer,
+      graph, {.optimizer = *r.optimizer,
               .impl = r.optimizer_impl,
               .scaled_gradients = setup.precision.autocast && setup.precision.dtype == DType::kFp16,
-              .main_params = r.parallel.main_params,
+              .main_params = r.parallel.main_params.value_or(MainParams::kAsModel),
               .shards = r.parallel.zero != Zero::kNone ? plan.data_ranks() : 1,
               .expert_ranks = plan.ep});
   for (const Tensor& tensor : graph.tensors) {

@@ -73,10 +73,9 @@ class TrainingPlanner {
       throw Error(ErrorKind::kUnsupported,
                   m.name + ": a graph file states no layers that ranks divide; use a config");
     set_candidate(query_.request, TrainingCandidate{});
-    query_.request.execution.attention = query.attention.value_or(
-        m.has_fused_attention ? AttentionKind::kFlash : AttentionKind::kEager);
     query_.request = checked_pass(m, device, query_.request).request;
-    modules_ = m.build({.batch = 1, .seq = *query_.request.seq, .dtype = DType::kFp32});
+    modules_ = m.build(
+        {.batch = 1, .seq = *query_.request.seq, .dtype = DType::kFp32, .single_layers = true});
     facts_ = std::make_unique<TrainingFacts>(
         TrainingFacts{.model = m,
                       .device = device,

@@ -150,7 +150,7 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
                                             f.mode, shape, dtype_text(f.dtype, f.dtype_source),
                                             clock_text(f.used.execution.clocks)),
                                 style) +
-                    "\n" + totals(f, style) + "\n";
+                    assumes_lines(assumptions(f), style) + "\n" + totals(f, style) + "\n";
   const std::vector<JoinedKernels> joined = join_alike(f.kernels);
   // Over several ranks, the rows are of all stages.
   const double all_s = f.parallel ? f.kernels_s : f.latency_s;

@@ -199,7 +199,7 @@ void add_drafts(Lines& lines, const LlmForecast& f) {
 }  // namespace
 
 std::string llm_table(const LlmForecast& f, const TableStyle& style) {
-  std::string out = title_lines(title(f), style) + "\n";
+  std::string out = title_lines(title(f), style) + assumes_lines(assumptions(f), style) + "\n";
   if (f.serving) out += serving_text(*f.serving, style);
   if (f.continuous) out += "  a single request on an idle server\n";
   Lines lines;

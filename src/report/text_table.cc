@@ -233,6 +233,14 @@ std::string title_lines(const std::string& text, const TableStyle& style) {
   return out;
 }
 
+std::string assumes_lines(const std::vector<std::string>& assumptions, const TableStyle& style) {
+  std::string out;
+  for (const std::string& line :
+       wrap_text("assumes: " + join(assumptions, "; "), table_width(style)))
+    out += line + "\n";
+  return out;
+}
+
 Color limit_color(std::string_view limit) {
   if (limit == "compute") return Color::kGreen;
   if (limit == "memory") return Color::kCyan;

@@ -38,6 +38,9 @@ std::string paint(const std::string& text, Color color, const TableStyle& style)
 /// A heading in bold, wrapped to as many lines as needed.
 std::string title_lines(const std::string& text, const TableStyle& style);
 
+/// "assumes: bf16 (torch_dtype); attention flash; ...", wrapped to as many lines as needed.
+std::string assumes_lines(const std::vector<std::string>& assumptions, const TableStyle& style);
+
 /// Color of what limits a kernel: "compute", "memory", "latency" or "network".
 Color limit_color(std::string_view limit);
 

@@ -37,13 +37,25 @@ void check_values(const Request& request) {
       continue;
     }
     if (option.access.type != OptionType::kFile) set_option(scratch, option, text);
-    if (!option.needs.empty() && text != option.default_value) check_needs(request, option);
+    if (!option.needs.empty() && text != option.default_value && text != option.off_value)
+      check_needs(request, option);
   }
 }
 
+void check_software(const Request& r) {
+  if (r.kind != RequestKind::kPass || r.mode != Mode::kTraining || !r.execution.software) return;
+  const SoftwareDef& software = software_def(*r.execution.software);
+  if (!software.support.trains)
+    refuse(fmt::format("`mode` training: {} does not train; use `software` {}", software.title,
+                       software_name(Software{})));
+}
+
 void check_adapters(const Request& r) {
-  if (r.lora_rank == 0 && r.lora_targets != Request{}.lora_targets)
+  if (r.lora_rank > 0) return;
+  if (r.lora_targets != Request{}.lora_targets)
     refuse("`lora-targets` has no effect without `lora-rank`");
+  if (r.lora_dtype != Request{}.lora_dtype)
+    refuse("`lora-dtype` has no effect without `lora-rank`");
 }
 
 void check_static(const Request& r) {
@@ -155,6 +167,7 @@ std::string why_not(const OptionDef& option, RequestKind kind) {
 
 void check_request(const Request& request) {
   check_values(request);
+  check_software(request);
   check_adapters(request);
   if (request.image_size && request.images == 0)
     refuse(

@@ -37,7 +37,8 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.dtype; }>(),
        .value = "DTYPE",
-       .help = "dtype of weights and activations; default: the checkpoint's, else fp32; amp, "
+       .help = "dtype of weights and activations; default: the checkpoint's, else fp32, but amp in "
+               "training; amp, "
                "amp-fp16: torch.autocast with fp32 weights, and bf16 or fp16 in matrix products, "
                "convolutions and attention; " +
                join(scheme_names(), ", ") + ": quantized linear layers, for inference",
@@ -45,8 +46,9 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
       {.name = "attention",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.attention; }>(),
-       .default_value = "eager",
-       .help = "eager: one kernel for each step of attention; flash: one fused kernel",
+       .help = "flash: PyTorch's scaled_dot_product_attention, one fused kernel; eager: one kernel "
+               "for each step; default: what Transformers takes: flash where the model's class "
+               "supports it",
        .choices = choice_names<AttentionKind>()},
       {.name = "fusion",
        .kinds = kPasses,
@@ -57,14 +59,14 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
       {.name = "optimizer",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.optimizer; }>(),
-       .default_value = "none",
-       .help = "adds the optimizer step to training",
+       .help = "of the optimizer step; default in training: adamw, for recommendation models sgd",
        .choices = choice_names<Optimizer>(),
-       .needs = "mode=training"},
+       .needs = "mode=training",
+       .off_value = "none"},
       {.name = "optimizer-impl",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.optimizer_impl; }>(),
-       .default_value = "foreach",
+       .default_value = "fused",
        .help = "foreach: a launch for each step; fused: one kernel; for-loop: each parameter alone",
        .choices = choice_names<OptimizerImpl>(),
        .needs = "mode=training"},
@@ -78,8 +80,9 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
       {.name = "loss",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.loss; }>(),
-       .default_value = "memory",
-       .help = "cross entropy over the logits: memory counts its memory only, full its time too",
+       .default_value = "full",
+       .help = "cross entropy over the logits: full counts its time and memory, memory its memory "
+               "only",
        .choices = choice_names<Loss>(),
        .needs = "mode=training"},
       {.name = "checkpointing",
@@ -112,6 +115,14 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .unit = "tokens",
        .help = "of a whole training run, e.g. 15T: adds its days and GPU hours",
        .max = 9e15,
+       .needs = "mode=training"},
+      {.name = "lora-dtype",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.lora_dtype; }>(),
+       .default_value = "as-model",
+       .help = "of the adapters: as-model: that of the layers beside them, as in torchtune; fp32: "
+               "their inputs are converted, as peft does without autocast",
+       .choices = choice_names<LoraDType>(),
        .needs = "mode=training"},
       {.name = "dim",
        .kinds = kPasses,

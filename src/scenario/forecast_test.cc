@@ -149,7 +149,7 @@ TEST(ForecastTest, JsonHoldsTheContract) {
 }
 
 TEST(ForecastTest, TheOptimizerAddsItsStepAndItsStates) {
-  const Request plain{.mode = Mode::kTraining, .seq = 128};
+  const Request plain = as_published({.mode = Mode::kTraining, .seq = 128});
   Request adam = plain;
   adam.optimizer = Optimizer::kAdamW;
   const Forecast a = forecast("gpt2_med", "A100", plain);
@@ -167,7 +167,8 @@ TEST(ForecastTest, FusionSavesTime) {
 
 TEST(MemoryOfAPass, TemporariesOfTheOptimizerAreApart) {
   // At a small batch the step's temporaries are the peak: one more copy of the parameters or more.
-  Request request{.mode = Mode::kTraining, .seq = 16, .optimizer = Optimizer::kAdamW};
+  Request request =
+      as_published({.mode = Mode::kTraining, .seq = 16, .optimizer = Optimizer::kAdamW});
   const MemoryForecast foreach = forecast("gpt2_med", "H100", request).memory;
   request.optimizer_impl = OptimizerImpl::kFused;
   const MemoryForecast fused = forecast("gpt2_med", "H100", request).memory;

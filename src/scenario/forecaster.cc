@@ -68,9 +68,7 @@ std::optional<int64_t> Forecaster::largest_batch(const ModelRef& model_ref, cons
   const Device& device = gpu.content->device;
   check_pass(request);
   if (!model.takes_batch()) return std::nullopt;
-  Request used = request;
-  used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  const Precision precision = resolve_precision(model, device, precision_request(request));
+  const auto [used, precision] = completed_pass(model, device, request);
   return largest_fitting_batch({model, device, used, precision}, std::nullopt);
 }
 

@@ -122,12 +122,14 @@ class Resolver {
     if (!checkpoint_.schemes.empty() && keeps_weights) return quantized();
     DType requested = request_.fallback;
     p_.source = "default";
-    if (checkpoint_.dtype) {
+    if (checkpoint_.dtype && !(request_.serving && *checkpoint_.dtype == DType::kFp32)) {
       requested = *checkpoint_.dtype;
       p_.source = checkpoint_.dtype_field;
     } else if (!checkpoint_.schemes.empty()) {
       requested = activations();
     }
+    if (request_.mixed && requested == DType::kFp32 && !model_.recommendation)
+      return default_autocast();
     p_.dtype = supported(requested);
     p_.name = dtype_name(p_.dtype);
     if (!checkpoint_.schemes.empty())
@@ -137,6 +139,21 @@ class Resolver {
                              {{"scheme", text(scheme_info(checkpoint_.schemes[0]).name)},
                               {"source", checkpoint_.quantization},
                               {"used", p_.name}}});
+  }
+
+  /// Mixed precision, as most train models in fp32 (Trainer with bf16=True or fp16=True).
+  void default_autocast() {
+    p_.source = "default";
+    for (const auto& [dtype, name] :
+         {std::pair{DType::kBf16, kAutocastBf16}, std::pair{DType::kFp16, kAutocastFp16}}) {
+      if (!has_unit(device_, dtype)) continue;
+      p_.dtype = dtype;
+      p_.autocast = true;
+      p_.name = name;
+      return;
+    }
+    p_.dtype = DType::kFp32;
+    p_.name = dtype_name(p_.dtype);
   }
 
   void quantized() {

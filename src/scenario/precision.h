@@ -32,6 +32,8 @@ struct PrecisionRequest {
   std::string asked;              ///< one of `precision_names`; "": not given
   DType fallback = DType::kFp32;  ///< used if the checkpoint has no dtype
   bool training = false;
+  bool mixed = false;    ///< by default, training of a model in fp32 runs under torch.autocast
+  bool serving = false;  ///< checkpoints in fp32 run in the fallback, as by vLLM's `dtype` auto
   bool frozen_weights = false;  ///< training changes adapters only, so weights may be quantized
 };
 

@@ -162,10 +162,10 @@ TEST(PrecisionTest, UnknownSchemesAndNamesAreRefused) {
 TEST(PrecisionTest, OptimizerStatesFollowTheParameters) {
   const auto step = [](const char* dtype) {
     return forecast(load_model_ref("gpt2_large"), "H100",
-                    {.mode = Mode::kTraining,
-                     .seq = 128,
-                     .optimizer = Optimizer::kAdamW,
-                     .execution = {.dtype = dtype}});
+                    as_published({.mode = Mode::kTraining,
+                                  .seq = 128,
+                                  .optimizer = Optimizer::kAdamW,
+                                  .execution = {.dtype = dtype}}));
   };
   const Forecast fp32 = step("fp32"), bf16 = step("bf16"), amp = step("amp");
   EXPECT_EQ(fp32.memory.optimizer_bytes, 8 * fp32.parameters);

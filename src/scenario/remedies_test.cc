@@ -18,7 +18,7 @@ namespace {
 
 TEST(Remedies, ChangesThatHelpOnlyBesideOthersAreTriedInPairs) {
   // The optimizer step is the peak: checkpointing alone saves nothing, and ZeRO alone not enough.
-  Request request{.batch = 16, .mode = Mode::kTraining, .seq = 2048};
+  Request request = as_published({.batch = 16, .mode = Mode::kTraining, .seq = 2048});
   request.execution.dtype = "bf16";
   request.execution.dp = 16;
   request.optimizer = Optimizer::kAdamW;
@@ -47,8 +47,8 @@ TEST(Remedies, PairsAreTriedIfNoOptionIsEnough) {
     return memory_remedies(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
   };
   // 1.2 G parameters in FP32 and AdamW take 20 of 24 GB.
-  const Request request{
-      .batch = 8, .mode = Mode::kTraining, .seq = 2048, .optimizer = Optimizer::kAdamW};
+  const Request request = as_published(
+      {.batch = 8, .mode = Mode::kTraining, .seq = 2048, .optimizer = Optimizer::kAdamW});
   const std::vector<MemoryRemedy> found = remedies("llama-3.2-1b", "RTX 4090", request);
   ASSERT_FALSE(found.empty());
   bool pair = false;
@@ -69,11 +69,12 @@ TEST(Remedies, PairsAreTriedIfNoOptionIsEnough) {
 }
 
 TEST(Remedies, OfSeveralRanksKeepTheNumberOfGpus) {
-  Request request{.batch = 32,
-                  .mode = Mode::kTraining,
-                  .seq = 2048,
-                  .optimizer = Optimizer::kAdamW,
-                  .execution = {.dtype = "bf16", .attention = AttentionKind::kFlash, .dp = 8}};
+  const Request request =
+      as_published({.batch = 32,
+                    .mode = Mode::kTraining,
+                    .seq = 2048,
+                    .optimizer = Optimizer::kAdamW,
+                    .execution = {.dtype = "bf16", .attention = AttentionKind::kFlash, .dp = 8}});
   const std::vector<MemoryRemedy> found = memory_remedies(
       forecaster(), load_model_ref("llama-3-8b"), load_gpu_ref("A100-40GB"), request);
   const auto has = [&](const std::string& option) {

@@ -51,6 +51,11 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"fuses_norm_on_older_gpus", &Traits::fuses_norm_on_older_gpus},
 };
 
+constexpr Entry<SoftwareSupport> kSupport[] = {
+    {"architectures", &SoftwareSupport::architectures},
+    {"trains", &SoftwareSupport::trains},
+};
+
 constexpr Entry<HostCosts> kCosts[] = {
     {"host_launch_s", &HostCosts::host_launch_s, "s"},
     {"step_overhead_s", &HostCosts::step_overhead_s, "s"},
@@ -113,7 +118,7 @@ void take(const SoftwareValue& v, int64_t& to) {
 /// known.
 struct Row {
   SoftwareDef def;
-  uint64_t traits = 0, costs = 0, server = 0, memory = 0;
+  uint64_t support = 0, traits = 0, costs = 0, server = 0, memory = 0;
 };
 
 template <typename Section, size_t Count>
@@ -135,6 +140,7 @@ void require_all(const Row& row, const char* name, const Entry<Section> (&entrie
 
 void set_value(Row& row, const SoftwareValue& v) {
   SoftwareDef& def = row.def;
+  if (v.section == "support") return set_entry(v, kSupport, def.support, row.support);
   if (v.section == "traits") return set_entry(v, kTraits, def.traits, row.traits);
   if (v.section == "costs") return set_entry(v, kCosts, def.costs, row.costs);
   if (v.section == "server") return set_entry(v, kServer, def.server, row.server);
@@ -181,6 +187,7 @@ void check_row(const Row& row) {
   if (def.title.empty()) refuse("title", "is missing");
   if (def.position == 0) refuse("position", "is missing");
   if (def.stand_in == 0) refuse("stand_in", "is missing");
+  require_all(row, "support", kSupport, row.support);
   require_all(row, "traits", kTraits, row.traits);
   require_all(row, "costs", kCosts, row.costs);
   require_all(row, "memory", kMemory, row.memory);
@@ -266,7 +273,8 @@ void add_file(const JsonObject& file, std::vector<SoftwareValue>& values) {
                                                   "position",  "stand_in",  "runs_models",
                                                   "scheduler", "cache_rule"};
   std::vector<std::string> known = kWords;
-  for (const char* key : {"schema_version", "versions", "traits", "costs", "server", "memory"})
+  for (const char* key :
+       {"schema_version", "versions", "support", "traits", "costs", "server", "memory"})
     known.emplace_back(key);
   file.reject_unknown(known);
   (void)file.integer({"schema_version"}, 1, 1);
@@ -276,6 +284,7 @@ void add_file(const JsonObject& file, std::vector<SoftwareValue>& values) {
     if (file.has(key)) values.push_back({name, "", key, value_under(file, key)});
   }
   add_versions(file, name, values);
+  add_section(file, name, "support", kSupport, values);
   add_section(file, name, "traits", kTraits, values);
   add_section(file, name, "costs", kCosts, values);
   add_section(file, name, "server", kServer, values);

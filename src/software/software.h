@@ -90,6 +90,14 @@ struct SoftwareStack {
   bool operator==(const SoftwareStack&) const = default;
 };
 
+/// What the software runs on and what for.
+struct SoftwareSupport {
+  std::string architectures;  ///< of GPUs, words of device files with spaces between, or "any"
+  bool trains = false;
+
+  bool operator==(const SoftwareSupport&) const = default;
+};
+
 /// A version that something here was read from or measured with.
 struct SoftwareVersion {
   std::string version;
@@ -107,6 +115,7 @@ struct SoftwareDef {
   std::vector<SoftwareVersion> versions;
   std::string scheduler;   ///< by name (src/sim/scheduler.cc); "": it has none
   std::string cache_rule;  ///< by name (src/scenario/generation/cache_pool.cc); "": it has none
+  SoftwareSupport support;
   SoftwareTraits traits;
   HostCosts costs;
   ServerDefaults server;  ///< where it serves

@@ -183,7 +183,7 @@ class Options(unittest.TestCase):
 
     def test_messages_name_keywords(self):
         with self.assertRaisesRegex(tilecast.InputError, "`optimizer_impl` needs `mode` training"):
-            tilecast.forecast("gpt2_large", gpu="H100", optimizer_impl="fused")
+            tilecast.forecast("gpt2_large", gpu="H100", optimizer_impl="foreach")
         with self.assertRaisesRegex(tilecast.InputError, "`batch`: expected a whole number from 1 to 2147483648, found '-1'"):
             tilecast.forecast("gpt2_large", gpu="H100", batch=-1)
 

@@ -75,7 +75,7 @@ def compare(args, name: str, exporter: str, folder: Path) -> bool:
     options = ["--batch", str(BATCH)]
     if "input_ids" in inputs:
         options += ["--seq", str(TOKENS)]
-    by_config = comparison.forecast(args.tilecast, config_path, "--dtype", "fp32", *options, gpu=args.gpu)
+    by_config = comparison.forecast(args.tilecast, config_path, "--dtype", "fp32", "--attention", "eager", *options, gpu=args.gpu)
     by_file = comparison.forecast(args.tilecast, path, "--dtype", "fp32", gpu=args.gpu)
     flops = comparison.percent(by_file["flops"], by_config["flops"])
     latency = comparison.percent(by_file["latency_s"], by_config["latency_s"])

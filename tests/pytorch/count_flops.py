@@ -73,7 +73,8 @@ def counted(config: dict, batch: int, seq: int, training: bool) -> int:
 
 def forecast(model: str, batch: int, seq: int, training: bool) -> int:
     command = [str(ROOT / "build/release/tilecast"), "forecast", model, "--gpu", "A100", "--batch", str(batch),
-               *(["--seq", str(seq)] if seq else []), "--mode", "training" if training else "inference", "--format", "json"]
+               *(["--seq", str(seq)] if seq else []), "--mode", "training" if training else "inference",
+               "--dtype", "fp32", "--attention", "eager", "--format", "json", *(["--optimizer", "none"] if training else [])]
     result = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     return sum(k["flops"] * k["count"] for k in result["kernels"] if k["op"] in MATRIX_OPS)
 

@@ -17,6 +17,7 @@
 #include <cstdio>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -105,29 +106,64 @@ std::string llm_line(const Forecaster& forecaster, const ModelRef& model, const 
   return n.line();
 }
 
+bool is_quantized(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu) {
+  const std::string source = forecaster.forecast(model, gpu, {}).dtype_source;
+  return source != "default" && source != "torch_dtype";
+}
+
+/// A request in fp32 with eager attention, no loss in the time and states as the parameters: as
+/// published times were measured. Quantized checkpoints keep their own dtypes.
+Request as_published(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
+                     Request request) {
+  static std::map<std::string, bool> quantized;  // by model
+  const auto [known, fresh] = quantized.try_emplace(model.name());
+  if (fresh) known->second = is_quantized(forecaster, model, gpu);
+  Execution& e = request.execution;
+  if (e.dtype.empty() && !known->second) e.dtype = "fp32";
+  if (!e.attention) e.attention = AttentionKind::kEager;
+  if (request.mode != Mode::kTraining) return request;
+  if (!request.optimizer) request.optimizer = Optimizer::kNone;
+  request.optimizer_impl = OptimizerImpl::kForeach;
+  request.loss = Loss::kMemory;
+  request.parallel.main_params = MainParams::kAsModel;
+  return request;
+}
+
 struct Kind {
   const char* name;
   std::string (*line)(const Forecaster&, const ModelRef&, const GpuRef&);
 };
 
 const Kind kKinds[] = {
-    {"inference", [](const Forecaster& f, const ModelRef& m,
-                     const GpuRef& g) { return pass_line(f, m, g, {.batch = 2}); }},
+    {"inference",
+     [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
+       return pass_line(f, m, g, as_published(f, m, g, {.batch = 2}));
+     }},
     {"training",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
-       return pass_line(f, m, g,
-                        {.batch = 2, .mode = Mode::kTraining, .optimizer = Optimizer::kAdamW});
+       return pass_line(
+           f, m, g,
+           as_published(f, m, g,
+                        {.batch = 2, .mode = Mode::kTraining, .optimizer = Optimizer::kAdamW}));
      }},
     {"amp",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
        return pass_line(
            f, m, g,
-           {.mode = Mode::kTraining, .execution = {.dtype = "amp", .fusion = Fusion::kPointwise}});
+           as_published(f, m, g,
+                        {.mode = Mode::kTraining,
+                         .execution = {.dtype = "amp", .fusion = Fusion::kPointwise}}));
      }},
     {"flash",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
        return pass_line(f, m, g,
                         {.execution = {.dtype = "bf16", .attention = AttentionKind::kFlash}});
+     }},
+    {"defaults", [](const Forecaster& f, const ModelRef& m,
+                    const GpuRef& g) { return pass_line(f, m, g, {.batch = 2}); }},
+    {"training_defaults",
+     [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {
+       return pass_line(f, m, g, {.batch = 2, .mode = Mode::kTraining});
      }},
     {"prompt",
      [](const Forecaster& f, const ModelRef& m, const GpuRef& g) {

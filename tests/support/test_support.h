@@ -9,6 +9,7 @@
 #include <string>
 
 #include "tilecast/error.h"
+#include "tilecast/request.h"
 
 namespace tilecast {
 
@@ -34,6 +35,20 @@ inline std::string message_of(const std::function<void()>& call) {
     return error.what();
   }
   return "no error";
+}
+
+/// Where the request says nothing, what published times were measured with: fp32, attention step by
+/// step, no optimizer step, no loss in the time.
+inline Request as_published(Request request) {
+  if (request.kind != RequestKind::kPass) return request;
+  if (request.execution.dtype.empty()) request.execution.dtype = "fp32";
+  if (!request.execution.attention) request.execution.attention = AttentionKind::kEager;
+  if (request.mode != Mode::kTraining) return request;
+  if (!request.optimizer) request.optimizer = Optimizer::kNone;
+  if (!request.parallel.main_params) request.parallel.main_params = MainParams::kAsModel;
+  request.optimizer_impl = OptimizerImpl::kForeach;
+  request.loss = Loss::kMemory;
+  return request;
 }
 
 /// A folder of its own that is removed at the end.

@@ -53,7 +53,7 @@ struct BartConfig {
   int64_t hidden_dim, vocab_size, decoder_vocab_size, max_positions;
   Stack encoder, decoder;
   std::string activation;
-  bool scale_embedding, shared_table, attention_dropout;
+  bool scale_embedding, shared_table, attention_dropout, dropout;
   bool vocabulary_head;
   int64_t labels;  ///< classes of a classifier; 0: none
 };
@@ -101,7 +101,8 @@ BartConfig bart_config(const JsonObject& c) {
     c.fail("decoder_vocab_size", fmt::format("expected {}, as in 'vocab_size', because "
                                              "'share_encoder_decoder_embeddings' is true; found {}",
                                              config.vocab_size, config.decoder_vocab_size));
-  config.attention_dropout = c.has("attention_dropout") && c.number("attention_dropout") > 0;
+  config.attention_dropout = drops(c, "attention_dropout", 0);
+  config.dropout = drops(c, "dropout", 0.1);
   read_head(c, config);
   return config;
 }
@@ -162,7 +163,7 @@ class Bart {
     if (c_.scale_embedding) x = f_.op("mul_scalar", {x}, stack + ".embed_scale");
     x = f_.op("add", {x, positions(stack)}, stack + ".add_positions");
     if (c_.variant->embedding_norm) x = f_.layer_norm(x, stack + ".layernorm_embedding");
-    return f_.dropout(x, stack + ".dropout");
+    return f_.dropout(x, stack + ".dropout", c_.dropout);
   }
 
   /// Attention of x to `to` (x itself: self-attention), with its norm and residual. Causal with a
@@ -189,7 +190,7 @@ class Bart {
         f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(masks));
     const TensorId out = f_.dropout(
         f_.linear(context, p + "out_proj", {c_.hidden_dim, true, f_.inputs(head_dim, heads)}),
-        p + "dropout");
+        p + "dropout", c_.dropout);
     const TensorId sum = f_.residual({x, out}, p + "residual");
     return c_.variant->norm_first ? sum : f_.layer_norm(sum, name + "_layer_norm");
   }
@@ -202,7 +203,7 @@ class Bart {
                                                          .down = p + "fc2",
                                                          .activation = c_.activation,
                                                          .ffn_dim = ffn_dim}),
-                                    p + "dropout");
+                                    p + "dropout", c_.dropout);
     const TensorId sum = f_.residual({x, out}, p + "residual");
     return c_.variant->norm_first ? sum : f_.layer_norm(sum, norm);
   }

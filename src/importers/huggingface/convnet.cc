@@ -82,9 +82,9 @@ TensorId ConvNet::channel_norm(TensorId x, const std::string& name) {
   return channels_first(layers_.layer_norm(channels_last(x, name), name));
 }
 
-TensorId ConvNet::classify(TensorId pooled, int64_t classes) {
+TensorId ConvNet::classify(TensorId pooled, int64_t classes, bool dropout) {
   if (classes == 0) return pooled;
-  return layers_.linear(layers_.dropout(pooled, "dropout"), "classifier", {classes});
+  return layers_.linear(layers_.dropout(pooled, "dropout", dropout), "classifier", {classes});
 }
 
 int64_t image_classes(const JsonObject& config) {

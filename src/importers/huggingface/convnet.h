@@ -45,7 +45,7 @@ class ConvNet {
   /// The mean of each channel, [b, c].
   TensorId mean_pool(TensorId x, const std::string& name);
   /// Dropout and a linear layer, the logits of the classes; `pooled` itself if there are none.
-  TensorId classify(TensorId pooled, int64_t classes);
+  TensorId classify(TensorId pooled, int64_t classes, bool dropout);
   /// Normalizes over the channels of each pixel: as rows, [b, h, w, c], and back.
   TensorId channel_norm(TensorId x, const std::string& name);
   /// [b, c, h, w] → [b, h, w, c], one copy; and back, a view.

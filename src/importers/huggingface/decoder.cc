@@ -62,7 +62,7 @@ void DecoderGraph::build() {
   }
   if (c_.compressed.streams > 0)
     x = f_.op("expand_streams", {x}, "streams", {{"streams", c_.compressed.streams}});
-  for (const LayerRun& run : layer_runs(c_.layers)) {
+  for (const LayerRun& run : layer_runs(c_.layers, request_.single_layers ? 1 : kLongestPattern)) {
     b.begin_segment(run.first == 0 ? "layers" : fmt::format("layers.{}", run.first), run.repeat);
     const TensorId start = x;
     for (size_t i = run.first; i < run.first + run.period; ++i) x = layer(x, i);

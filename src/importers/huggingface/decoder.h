@@ -152,7 +152,8 @@ struct LayerRun {
   size_t first = 0, period = 1;
   int64_t repeat = 1;
 };
-std::vector<LayerRun> layer_runs(const std::vector<DecoderConfig::Layer>& layers);
+inline constexpr size_t kLongestPattern = 8;
+std::vector<LayerRun> layer_runs(const std::vector<DecoderConfig::Layer>& layers, size_t longest);
 
 /// A family of decoders; the first fields are FamilyDef's.
 struct DecoderFamily {

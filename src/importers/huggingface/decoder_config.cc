@@ -36,7 +36,7 @@ void read_attention(const JsonObject& c, DecoderConfig& config) {
   if (config.rotary && config.head_dim % 2 != 0)
     c.fail("num_attention_heads",
            fmt::format("rotary embedding needs an even head_dim, found {}", config.head_dim));
-  config.attention_dropout = c.has("attention_dropout") && c.number("attention_dropout") > 0;
+  config.attention_dropout = drops(c, "attention_dropout", 0);
   if (config.bias_field == DecoderConfig::BiasField::kNone) return;
   config.qkv_bias = c.boolean("attention_bias", config.qkv_bias);
   if (config.bias_field == DecoderConfig::BiasField::kBoth)
@@ -201,12 +201,11 @@ void read_indexer(const JsonObject& c, DecoderConfig& config) {
   }
 }
 
-std::vector<LayerRun> layer_runs(const std::vector<Layer>& layers) {
+std::vector<LayerRun> layer_runs(const std::vector<Layer>& layers, size_t longest) {
   std::vector<LayerRun> runs;
-  constexpr size_t kLongestPeriod = 8;
   for (size_t at = 0; at < layers.size();) {
     LayerRun best{at, 1, 1};
-    for (size_t period = 1; period <= std::min(kLongestPeriod, layers.size() - at); ++period) {
+    for (size_t period = 1; period <= std::min(longest, layers.size() - at); ++period) {
       size_t end = at + period;
       while (end < layers.size() && layers[end] == layers[end - period]) ++end;
       const auto repeat = static_cast<int64_t>((end - at) / period);

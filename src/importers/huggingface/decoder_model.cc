@@ -149,6 +149,8 @@ Model read_decoder(const JsonObject& json) {
   Model model = make_model(config, std::min<int64_t>(2048, config.max_positions),
                            config.max_positions, build_decoder);
   model.has_fused_attention = true;
+  // transformers 5.24: _supports_sdpa of Gemma 2, gpt-oss and others with these parts.
+  model.takes_fused_attention = !config.attention_softcap && !config.sinks;
   Decoder decoder;
   decoder.layers = static_cast<int64_t>(config.layers.size());
   decoder.hidden_dim = config.hidden_dim;

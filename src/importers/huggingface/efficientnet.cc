@@ -21,6 +21,7 @@ struct EfficientNetConfig {
   std::vector<int64_t> windows, in, out, strides, repeats, expansions;
   std::vector<int64_t> squarely_padded;  ///< blocks whose padding is the same on all sides
   std::string activation;
+  bool dropout, drops_blocks;
   int64_t labels;
 };
 
@@ -67,6 +68,8 @@ EfficientNetConfig efficientnet_config(const JsonObject& c) {
                        rounded_width(e, kLastWidth), e.hidden_dim));
   e.activation = c.optional_string({"hidden_act"}).value_or("swish");
   check_activation(c, "hidden_act", e.activation);
+  e.dropout = drops(c, "dropout_rate", 0.5);
+  e.drops_blocks = drops(c, "drop_connect_rate", 0.2);
   e.labels = image_classes(c);
   return e;
 }
@@ -101,7 +104,7 @@ class EfficientNet {
     b.begin_segment("head", 1);
     x = net_.conv_norm(x, "encoder.top", {.out = c_.hidden_dim}, c_.activation);
     const TensorId pooled = net_.mean_pool(x, "pooler");
-    graph_.outputs = {net_.classify(pooled, c_.labels)};
+    graph_.outputs = {net_.classify(pooled, c_.labels, c_.dropout)};
   }
 
  private:
@@ -127,7 +130,8 @@ class EfficientNet {
     y = net_.conv_norm(y, p + ".projection", {.out = out}, "");
     // The first block of a stage has no residual.
     if (first || stride != 1) return y;
-    return net_.layers().residual({net_.layers().dropout(y, p + ".dropout"), x}, p + ".residual");
+    const TensorId kept = net_.layers().dropout(y, p + ".dropout", c_.drops_blocks);
+    return net_.layers().residual({kept, x}, p + ".residual");
   }
 
   Graph& graph_;

@@ -176,9 +176,9 @@ EncoderConfig read_encoder(const JsonObject& c) {
   e.activation = c.optional_string({act}).value_or("gelu");
   check_activation(c, act, e.activation);
   head_dim_of(c, width, e.hidden_dim, heads, e.heads);
-  const auto active = [&](const char* key) { return !c.has(key) || c.number(key) > 0; };
-  e.dropout = active(distil ? "dropout" : "hidden_dropout_prob");
-  e.attention_dropout = active(distil ? "attention_dropout" : "attention_probs_dropout_prob");
+  e.dropout = drops(c, distil ? "dropout" : "hidden_dropout_prob", 0.1);
+  e.attention_dropout =
+      drops(c, distil ? "attention_dropout" : "attention_probs_dropout_prob", 0.1);
   e.embed_dim = e.hidden_dim;
   if (family.read != nullptr) family.read(c, e);
   read_head(c, family, e);

@@ -44,6 +44,10 @@ Model make_image_model(const Config& config, Graph (*build)(const Config&, const
   return model;
 }
 
+/// Whether a probability of dropout is above 0, so that training runs its kernels. `otherwise`: the
+/// probability where the config states none.
+bool drops(const JsonObject& config, const char* key, double otherwise);
+
 /// Upper limit for sizes in configs; anything larger is a typing mistake.
 inline constexpr int64_t kLargestConfigSize = int64_t{1} << 31;
 

@@ -10,6 +10,7 @@ struct Gpt2Config {
   int64_t hidden_dim, heads, layers, ffn_dim, max_positions, vocab_size;
   std::string activation;
   bool has_head;
+  bool embedding_dropout, residual_dropout, attention_dropout;
 };
 
 Gpt2Config gpt2_config(const JsonObject& c) {
@@ -25,6 +26,9 @@ Gpt2Config gpt2_config(const JsonObject& c) {
   config.activation = c.optional_string({"activation_function"}).value_or("gelu_new");
   check_activation(c, "activation_function", config.activation);
   head_dim_of(c, "n_embd", config.hidden_dim, "n_head", config.heads);
+  config.embedding_dropout = drops(c, "embd_pdrop", 0.1);
+  config.residual_dropout = drops(c, "resid_pdrop", 0.1);
+  config.attention_dropout = drops(c, "attn_pdrop", 0.1);
   const Json& architectures = c.json().value("architectures", Json::array());
   config.has_head =
       !(architectures.is_array() && architectures.size() == 1 && architectures[0] == "GPT2Model");
@@ -41,12 +45,12 @@ TensorId attention(Layers& f, const Gpt2Config& c, TensorId x) {
   const TensorId q = f.split_heads(parts[0], c.heads);
   const TensorId k = f.split_heads(parts[1], c.heads);
   const TensorId v = f.split_heads(parts[2], c.heads);
-  const TensorId context =
-      f.attention(q, k, v, "h.0.attn.attention",
-                  {{"causal", 1}, {"scale", "div"}, {"stored_mask", 1}, {"dropout", 1}});
+  std::vector<Attribute> attributes = {{"causal", 1}, {"scale", "div"}, {"stored_mask", 1}};
+  if (c.attention_dropout) attributes.push_back({"dropout", 1});
+  const TensorId context = f.attention(q, k, v, "h.0.attn.attention", std::move(attributes));
   const TensorId out =
       f.linear(context, "h.0.attn.c_proj", {c.hidden_dim, true, f.inputs(head_dim, c.heads), true});
-  return f.dropout(out, "h.0.attn.resid_dropout");
+  return f.dropout(out, "h.0.attn.resid_dropout", c.residual_dropout);
 }
 
 Graph build_gpt2(const Gpt2Config& c, const GraphRequest& request) {
@@ -60,8 +64,8 @@ Graph build_gpt2(const Gpt2Config& c, const GraphRequest& request) {
   const TensorId position_embeds =
       f.embedding(f.weight("wpe.weight", {c.max_positions, c.hidden_dim}),
                   f.ids("position_ids", {1, request.seq}), "wpe");
-  const TensorId start =
-      f.dropout(f.op("add", {tokens, position_embeds}, "add_embeddings"), "drop");
+  const TensorId start = f.dropout(f.op("add", {tokens, position_embeds}, "add_embeddings"), "drop",
+                                   c.embedding_dropout);
 
   b.begin_segment("h", c.layers);
   const TensorId attn_out = attention(f, c, f.layer_norm(start, "h.0.ln_1"));
@@ -73,8 +77,8 @@ Graph build_gpt2(const Gpt2Config& c, const GraphRequest& request) {
                                                         .activation = c.activation,
                                                         .ffn_dim = c.ffn_dim,
                                                         .weight_is_k_by_n = true});
-  const TensorId end =
-      f.residual({hidden, f.dropout(mlp_out, "h.0.mlp.dropout")}, "h.0.mlp.residual");
+  const TensorId end = f.residual(
+      {hidden, f.dropout(mlp_out, "h.0.mlp.dropout", c.residual_dropout)}, "h.0.mlp.residual");
   b.carry(start, end);
 
   b.begin_segment("head", 1);

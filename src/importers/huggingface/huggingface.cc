@@ -249,6 +249,10 @@ int64_t head_dim_of(const JsonObject& config, std::string_view hidden_key, int64
   return hidden_dim / heads;
 }
 
+bool drops(const JsonObject& config, const char* key, double otherwise) {
+  return (config.has(key) ? config.number(key) : otherwise) > 0;
+}
+
 Checkpoint read_checkpoint(const JsonObject& config) {
   Checkpoint checkpoint;
   for (const char* field : {"torch_dtype", "dtype"}) {

@@ -25,7 +25,7 @@ struct MobileNetConfig {
   int64_t channels, side, min_depth, divisor, output_stride;
   double depth, expansion;
   std::string activation;
-  bool same_padding, first_is_expansion, fine_output;
+  bool same_padding, first_is_expansion, fine_output, dropout;
   int64_t labels;
 };
 
@@ -44,6 +44,7 @@ MobileNetConfig mobilenet_config(const JsonObject& c) {
   m.same_padding = c.boolean("tf_padding", true);
   m.first_is_expansion = c.boolean("first_layer_is_expansion", true);
   m.fine_output = c.boolean("finegrained_output", true);
+  m.dropout = drops(c, "classifier_dropout_prob", 0.8);
   m.labels = image_classes(c);
   return m;
 }
@@ -59,7 +60,7 @@ class MobileNet {
     const TensorId x = c_.second ? blocks_v2(pixels) : blocks_v1(pixels);
     net_.builder().begin_segment("head", 1);
     const TensorId pooled = net_.mean_pool(x, "pooler");
-    graph_.outputs = {net_.classify(pooled, c_.labels)};
+    graph_.outputs = {net_.classify(pooled, c_.labels, c_.dropout)};
   }
 
  private:

@@ -76,10 +76,9 @@ ModernBertConfig modernbert_config(const JsonObject& c) {
   m.mlp_bias = c.boolean("mlp_bias", false);
   m.head_bias = c.boolean("classifier_bias", false);
   m.decoder_bias = c.boolean("decoder_bias", true);
-  const auto active = [&](const char* key) { return c.has(key) && c.number(key) > 0; };
-  m.attention_dropout = active("attention_dropout");
-  m.mlp_dropout = active("mlp_dropout");
-  m.embedding_dropout = active("embedding_dropout");
+  m.attention_dropout = drops(c, "attention_dropout", 0);
+  m.mlp_dropout = drops(c, "mlp_dropout", 0);
+  m.embedding_dropout = drops(c, "embedding_dropout", 0);
   const std::string name = class_name(c, "ModernBertForMaskedLM");
   m.vocabulary_head = name.ends_with("ForMaskedLM");
   m.labels = name.ends_with("ForSequenceClassification") ? label_count(c) : 0;

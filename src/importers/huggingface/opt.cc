@@ -26,8 +26,8 @@ OptConfig opt_config(const JsonObject& c) {
   check_activation(c, "activation_function", config.activation);
   config.norm_first = c.boolean("do_layer_norm_before", true);
   config.bias = c.boolean("enable_bias", true);
-  config.dropout = !c.has("dropout") || c.number("dropout") > 0;
-  config.attention_dropout = c.has("attention_dropout") && c.number("attention_dropout") > 0;
+  config.dropout = drops(c, "dropout", 0.1);
+  config.attention_dropout = drops(c, "attention_dropout", 0);
   head_dim_of(c, "hidden_size", config.hidden_dim, "num_attention_heads", config.heads);
   return config;
 }

@@ -58,8 +58,7 @@ SwinConfig swin_config(const JsonObject& c) {
   check_activation(c, "hidden_act", s.activation);
   s.qkv_bias = c.boolean("qkv_bias", true);
   s.positions = c.boolean("use_absolute_embeddings", false);
-  s.attention_dropout =
-      c.has("attention_probs_dropout_prob") && c.number("attention_probs_dropout_prob") > 0;
+  s.attention_dropout = drops(c, "attention_probs_dropout_prob", 0);
   s.labels = image_classes(c);
   check_windows(c, s);
   return s;

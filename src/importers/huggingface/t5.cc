@@ -48,7 +48,7 @@ T5Config t5_config(const JsonObject& c) {
   if (config.gated && config.activation == "gelu") config.activation = "gelu_new";
   check_activation(c, "feed_forward_proj", config.activation);
   config.tied_embeddings = c.boolean("tie_word_embeddings", true);
-  config.dropout = !c.has("dropout_rate") || c.number("dropout_rate") > 0;
+  config.dropout = drops(c, "dropout_rate", 0.1);
   config.own_bias = c.string("model_type") == "umt5";
   if (c.string("model_type") != "switch_transformers") return config;
   config.num_experts = c.integer({"num_experts"}, 1, kMaxExperts);
@@ -233,6 +233,7 @@ Model read_t5(const JsonObject& json) {
   Model model = make_model(t5_config(json), 512, std::nullopt, build_t5);
   // transformers 5.23: _supports_sdpa of T5, mT5 and UMT5, but not of Switch Transformers.
   model.has_fused_attention = json.string("model_type") != "switch_transformers";
+  model.trains_position_bias = true;
   return model;
 }
 

@@ -93,9 +93,9 @@ SpeechConfig wav2vec2_config(const JsonObject& c) {
     return (c.has(key) ? c.number(key) : fallback) > 0;
   };
   s.masked_embedding = positive("mask_time_prob", 0.05) || positive("mask_feature_prob", 0);
-  s.hidden_dropout = positive("hidden_dropout", 0.1);
-  s.attention_dropout = positive("attention_dropout", 0.1);
-  s.activation_dropout = positive("activation_dropout", 0.1);
+  s.hidden_dropout = drops(c, "hidden_dropout", 0.1);
+  s.attention_dropout = drops(c, "attention_dropout", 0.1);
+  s.activation_dropout = drops(c, "activation_dropout", 0.1);
   const bool adapted = c.boolean("add_adapter", false);
   if (adapted || c.optional_integer({"adapter_attn_dim"}, 0, kLargestConfigSize).value_or(0) > 0)
     throw Error(ErrorKind::kUnsupported,

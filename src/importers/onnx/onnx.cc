@@ -24,6 +24,7 @@ Model import_onnx(const ModelText& text) {
   Model model;
   model.family = "onnx";
   model.has_modules = model.has_fused_attention = model.spelled_out = true;
+  model.takes_fused_attention = false;
   model.open_batch = has_open_batch(*file);
   if (const std::optional<OnnxType> type = main_type(*file)) {
     model.checkpoint.dtype = *type == OnnxType::kFloat16    ? DType::kFp16

@@ -6,7 +6,9 @@
 #include "scenario/generation/llm_drafts.h"
 #include "scenario/generation/llm_load.h"
 #include "scenario/generation/step_graph.h"
+#include "scenario/software_support.h"
 #include "scenario/timing.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -36,13 +38,19 @@ ServedModel::ServedModel(const ServedModel& base, const Request& changed)
 ServedModel::~ServedModel() = default;
 
 void ServedModel::build(const ServedModel* base) {
-  precision =
-      resolve_precision(model, device, {.asked = asked.execution.dtype, .fallback = DType::kBf16});
+  const Software software = asked.execution.software.value_or(default_server());
+  check_runs_on(software, device);
+  precision = resolve_precision(model, device,
+                                {.asked = asked.execution.dtype,
+                                 .fallback = DType::kBf16,
+                                 .serving = software_def(software).serves()});
   kv_dtype = asked.execution.kv_dtype.empty() ? cache_dtype(model, device, precision)
                                               : parse_dtype(asked.execution.kv_dtype, "`kv-dtype`");
   check_served(*this);
-  const bool built = base != nullptr && base->dtype() == dtype();
-  modules = built ? base->modules : model.build({.dtype = dtype()});
+  const bool single = asked.execution.pp > 1;
+  const bool built =
+      base != nullptr && base->dtype() == dtype() && (base->asked.execution.pp > 1) == single;
+  modules = built ? base->modules : model.build({.dtype = dtype(), .single_layers = single});
   modules.name = model.name;  // for messages
   skew_percent = served_skew(asked, modules);
   plan = plan_server(model, device, asked, modules);

@@ -6,6 +6,7 @@
 
 #include "scenario/internal.h"
 #include "test_forecaster.h"
+#include "test_support.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
@@ -32,7 +33,7 @@ int builds_of(const std::string& name, Request request) {
   request.seq = 512;
   request.execution.dtype = "bf16";
   CountedModel model(name);
-  const Forecast f = forecaster().forecast(model.ref, load_gpu_ref("H200"), request);
+  const Forecast f = forecaster().forecast(model.ref, load_gpu_ref("H200"), as_published(request));
   EXPECT_TRUE(f.memory.fits) << name;  // else the search for what fits builds further ones
   EXPECT_EQ(f.parallel ? f.parallel->ranks : 1, request.execution.dp * request.execution.tp *
                                                     request.execution.pp * request.parallel.cp);

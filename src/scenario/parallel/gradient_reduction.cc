@@ -53,7 +53,7 @@ class Reduction {
   /// of a buffer.
   bool copies() const {
     const Parallel& p = setup_.request.parallel;
-    return p.main_params != MainParams::kFp32 && p.zero == Zero::kNone;
+    return !p.has_fp32_copies() && p.zero == Zero::kNone;
   }
 
   LastPass last_pass(const ModelPart& part, bool with_copies) const {
@@ -186,10 +186,11 @@ class Reduction {
     UnitBytes root;
     for (const Tensor& tensor : graph.tensors) {
       if (tensor.kind != TensorKind::kWeight) continue;
-      const bool layer = tensor.segment >= 0 && graph.repeat_of(tensor.segment) > 1;
+      const bool layer =
+          tensor.segment >= 0 && graph.segments[static_cast<size_t>(tensor.segment)].is_layers();
       (layer ? bytes[static_cast<size_t>(tensor.segment)] : root)
           .add(tensor, plan_.ep > 1 && is_expert_weight(tensor),
-               setup_.request.parallel.main_params);
+               setup_.request.parallel.main_params.value_or(MainParams::kAsModel));
     }
     std::vector<GatheredUnit> units(1);
     exchange(units[0], root);
@@ -223,7 +224,7 @@ class Reduction {
       const Span& span = part.pass.timeline.spans[b];
       if (block.phase != Phase::kBackward) continue;
       const std::optional<int32_t> forward = graph.segments[block.segment].reverses;
-      const bool layers = forward && block.repeat > 1;
+      const bool layers = forward && graph.segments[static_cast<size_t>(*forward)].is_layers();
       if (!layers) {
         units[last].backward_s += span.end_s - span.start_s;
         continue;

@@ -48,7 +48,7 @@ int64_t gathered_bytes(const Graph& graph) {
     sum = checked_add(sum, tensor_bytes(tensor));
   }
   for (size_t s = 0; s < bytes.size(); ++s) {
-    if (graph.segments[s].repeat > 1) {
+    if (graph.segments[s].is_layers()) {
       layer = std::max(layer, bytes[s]);
     } else {
       root = checked_add(root, bytes[s]);
@@ -90,7 +90,13 @@ PartMemory part_memory(const PassWork& work, const LifetimeOptions& options) {
 }
 
 ModelModules rank_modules(const PassSetup& setup, const RankShare& share) {
-  return build_modules(setup.model, with_share(setup.request, share), setup.precision);
+  ModelModules modules = build_modules(setup.model, with_share(setup.request, share),
+                                       setup.precision, LayerForm::kSingle);
+  const Request& r = setup.request;
+  if (r.execution.tp > 1)
+    modules.vocabulary = pad_vocabulary(
+        modules.graph, checked_multiply(r.parallel.vocab_divisible_by, r.execution.tp));
+  return modules;
 }
 
 Graph part_graph(const SharedModel& shared, const LayerRange& layers) {

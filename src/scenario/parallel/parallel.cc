@@ -318,12 +318,17 @@ std::string_view stream_name(StepStream stream) {
 void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& timing) {
   const ModelModules modules = rank_modules(setup, rank_share(setup.model, setup.request));
   describe_modules(f, modules.graph, setup);
+  f.parameters = modules.parameters;
   const ParallelStep step(setup, timing, modules);
   const StepTimes times = simulate_step(step.step(), Folding::kSymmetric);
   f.latency_s = times.seconds;
   add_interval(f, step);
   add_rows(f, step, setup);
   add_stages(f, step, times, setup);
+  if (modules.vocabulary) {
+    f.parallel->vocab_size = modules.vocabulary->rows;
+    f.parallel->padded_vocab_size = modules.vocabulary->padded;
+  }
   for (int64_t s = 0; s < step.plan().pp; ++s)
     f.host_wait_s = std::max(f.host_wait_s, host_wait_s(step, s));
   add_warnings(f, step, setup, timing);

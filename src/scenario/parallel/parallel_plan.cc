@@ -22,21 +22,27 @@ Cluster cluster_of_ranks(const Device& device, const Request& request, int64_t r
   const Cluster cluster = p.cluster.empty() ? node_of(device) : find_cluster(p.cluster);
   const int64_t each = cluster.gpus_per_node;
   if (!p.nodes) {
-    if (ranks > each && ranks % each != 0)
+    if (ranks <= each) return with_nodes(cluster, 1);
+    // As many GPUs of each node, at least half of them: 256 ranks take 64 of each of four nodes of
+    // 72.
+    int64_t nodes = ceil_divide(ranks, each);
+    while (ranks % nodes != 0 && 2 * (ranks / nodes) >= each) ++nodes;
+    if (ranks % nodes != 0 || 2 * (ranks / nodes) < each)
       refuse(
-          fmt::format("{} ranks do not fill nodes of {} GPUs ({}); change the degrees, or give "
-                      "`nodes`",
+          fmt::format("{} ranks do not fill nodes of {} GPUs ({}), nor the same part of each; "
+                      "change the degrees, or give `nodes`",
                       ranks, each, cluster.name));
-    return ranks > each ? with_nodes(cluster, ranks / each) : with_nodes(cluster, 1);
+    return with_gpus_per_node(with_nodes(cluster, nodes), ranks / nodes);
   }
-  if (checked_multiply(*p.nodes, each) != ranks)
+  if (ranks % *p.nodes != 0 || ranks / *p.nodes > each)
     refuse(
-        fmt::format("`dp` {} × `tp` {} × `pp` {} × `cp` {} = {} ranks, but {} of {} {} {} GPUs; "
-                    "change the degrees or `nodes`",
+        fmt::format("`dp` {} × `tp` {} × `pp` {} × `cp` {} = {} ranks, but {} of {} {} {} GPUs, "
+                    "each node the same number of ranks; change the degrees or `nodes`",
                     request.execution.dp, request.execution.tp, request.execution.pp, p.cp, ranks,
                     *p.nodes == 1 ? "1 node" : fmt::format("{} nodes", *p.nodes), cluster.name,
                     *p.nodes == 1 ? "has" : "have", *p.nodes * each));
-  return with_nodes(cluster, *p.nodes);
+  const Cluster nodes = with_nodes(cluster, *p.nodes);
+  return ranks == nodes.gpus() ? nodes : with_gpus_per_node(nodes, ranks / *p.nodes);
 }
 
 /// `layers` over `parts`, as even as possible. The first and the last part, which also have the

@@ -56,7 +56,8 @@ struct RankShare {
 /// model cannot be divided so. The request must have its `seq`.
 RankShare rank_share(const Model& model, const Request& request);
 
-/// The cluster of the request's ranks. Throws Error{kInput} if they do not fill its nodes.
+/// The cluster of the request's ranks. Throws Error{kInput} if its nodes do not have the same
+/// number of them.
 Cluster cluster_of(const Device& device, const Request& request);
 /// `layers`: `layer_count` of the model. Throws as both above, and Error{kInput} if the degrees do
 /// not fit the model's layers.

@@ -30,7 +30,7 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
     }
   }
   const bool gathers = p.zero == Zero::kOptimizer || p.zero == Zero::kGradients;
-  if (gathers && setup.request.optimizer != Optimizer::kNone) {
+  if (gathers && setup.request.optimizer.value_or(Optimizer::kNone) != Optimizer::kNone) {
     Exchange gather = costs.all_gather(weights - experts, setup.precision.dtype, plan.data_group());
     if (experts > 0)
       gather += costs.all_gather(experts, setup.precision.dtype, plan.expert_data_group());

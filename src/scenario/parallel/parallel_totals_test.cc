@@ -39,7 +39,8 @@ TEST(Parallel, PrintedPartsAddUpToTheLatency) {
         Step{"llama-3.2-1b", 16, 8, 1, 2}, Step{"gpt2", 16, 8, 1, 1, Zero::kOptimizer},
         Step{"gpt2", 16, 8, 1, 2, Zero::kParameters}}) {
     for (const double host_us : {0.0, 5.0, 20.0, 100.0}) {
-      Request request{.batch = step.batch, .mode = Mode::kTraining, .optimizer = Optimizer::kAdamW};
+      Request request = as_published(
+          {.batch = step.batch, .mode = Mode::kTraining, .optimizer = Optimizer::kAdamW});
       request.execution.dp = step.dp;
       request.execution.pp = step.pp;
       request.execution.microbatches = step.microbatches;

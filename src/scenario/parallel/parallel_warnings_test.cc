@@ -32,7 +32,7 @@ TEST(Parallel, SeveralGpusHaveTheWarningsOfOne) {
        {Step{"resnet-50", "MI300X", "amp", 64, {"unmeasured_operators", "extrapolated"}},
         Step{"gpt2", "B200", "bf16", 8, {"extrapolated"}},
         Step{"bert-base", "H100", "bf16", 1, {"host_wait"}}}) {
-    Request request{.batch = step.batch, .mode = Mode::kTraining};
+    Request request = as_published({.batch = step.batch, .mode = Mode::kTraining});
     request.execution.dtype = step.dtype;
     const auto forecast_of = [&] {
       return forecaster().forecast(load_model_ref(step.model), load_gpu_ref(step.gpu), request);

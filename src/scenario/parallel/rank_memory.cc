@@ -19,8 +19,7 @@ int64_t share(int64_t bytes, int64_t experts, bool divided, const ParallelPlan& 
 
 bool is_plain(const Request& request, const ParallelPlan& plan) {
   return plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
-         request.parallel.zero == Zero::kNone &&
-         request.parallel.main_params == MainParams::kAsModel;
+         request.parallel.zero == Zero::kNone && !request.parallel.has_fp32_copies();
 }
 
 MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
@@ -48,8 +47,7 @@ MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t s
   }
   // DistributedDataParallel's buckets are as large as the gradients; Megatron's gradients are views
   // of its buffer.
-  const bool buckets =
-      plan.data_ranks() > 1 && p.main_params == MainParams::kAsModel && p.zero == Zero::kNone;
+  const bool buckets = plan.data_ranks() > 1 && !p.has_fp32_copies() && p.zero == Zero::kNone;
   memory.weights_bytes = share(weights, expert_weights, p.zero == Zero::kParameters, plan);
   memory.gradients_bytes = share(gradients, expert_gradients, p.zero >= Zero::kGradients, plan);
   memory.optimizer_bytes = optimizer;  // the optimizer step was divided already

@@ -13,6 +13,7 @@
 #include "passes/stage.h"
 #include "request/access.h"
 #include "scenario/pass/pass_images.h"
+#include "scenario/software_support.h"
 #include "scenario/timing.h"
 #include "tilecast/error.h"
 
@@ -131,8 +132,9 @@ void check_attention(const Graph& modules, const EagerForm& form) {
 
 PrecisionRequest precision_request(const Request& request) {
   return {.asked = request.execution.dtype,
-          .fallback = DType::kFp32,  // the dtype of published whole-model measurements
+          .fallback = DType::kFp32,  // PyTorch's default
           .training = request.mode == Mode::kTraining,
+          .mixed = request.mode == Mode::kTraining,
           .frozen_weights = request.lora_rank > 0};
 }
 
@@ -151,15 +153,50 @@ CheckedPass checked_pass(const Model& model, const Device& device, const Request
   return completed_pass(model, device, request);
 }
 
+namespace {
+
+/// What Transformers takes.
+AttentionKind default_attention(const Model& model, const Request& request) {
+  const bool fused = model.has_fused_attention && model.takes_fused_attention &&
+                     !(model.trains_position_bias && request.mode == Mode::kTraining) &&
+                     request.checkpointing != Checkpointing::kSelective;
+  return fused ? AttentionKind::kFlash : AttentionKind::kEager;
+}
+
+/// AdamW is the default of Trainer (transformers, training_args.py) and torchtitan, SGD of
+/// facebookresearch/dlrm.
+Optimizer default_optimizer(const Model& model, const Request& request) {
+  if (request.mode != Mode::kTraining) return Optimizer::kNone;
+  return model.recommendation ? Optimizer::kSgd : Optimizer::kAdamW;
+}
+
+/// Mixed precision, where the software decides: not for the dtypes that a file fixes, nor for
+/// adapters.
+MainParams default_main_params(const Model& model, const Request& request,
+                               const Precision& precision) {
+  const bool mixed = request.mode == Mode::kTraining && !model.fixed_dtype &&
+                     !model.recommendation && request.lora_rank == 0 && !precision.autocast &&
+                     dtype_bits(precision.dtype) == 16;
+  return mixed ? MainParams::kFp32 : MainParams::kAsModel;
+}
+
+}  // namespace
+
 CheckedPass completed_pass(const Model& model, const Device& device, const Request& request) {
   Request used = request;
   complete(used.execution, Software{});
+  check_runs_on(*used.execution.software, device);
   if (!used.execution.skew_percent) used.execution.skew_percent = 0;
   used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
-  // Megatron's gradients are views of a buffer that stays (core/distributed/param_and_grad_buffer).
-  if (used.parallel.main_params == MainParams::kFp32) used.zero_grad = ZeroGrad::kZeros;
+  if (!used.execution.attention) used.execution.attention = default_attention(model, request);
   check_model(model, request, *used.seq);
-  return {std::move(used), resolve_precision(model, device, precision_request(request))};
+  Precision precision = resolve_precision(model, device, precision_request(request));
+  if (!used.optimizer) used.optimizer = default_optimizer(model, request);
+  if (!used.parallel.main_params)
+    used.parallel.main_params = default_main_params(model, request, precision);
+  // Megatron's gradients are views of a buffer that stays (core/distributed/param_and_grad_buffer).
+  if (used.parallel.has_fp32_copies()) used.zero_grad = ZeroGrad::kZeros;
+  return {std::move(used), std::move(precision)};
 }
 
 GraphRequest graph_request(const Request& request, const Precision& precision) {
@@ -170,10 +207,12 @@ GraphRequest graph_request(const Request& request, const Precision& precision) {
           .skip_unsupported = request.skip_unsupported};
 }
 
-ModelModules build_modules(const Model& model, const Request& request, const Precision& precision) {
+ModelModules build_modules(const Model& model, const Request& request, const Precision& precision,
+                           LayerForm layer_form) {
   const EagerForm form = eager_form(request, precision);
   GraphRequest wanted = graph_request(request, precision);
   wanted.seq = checked_add(wanted.seq, image_tokens(model, request));
+  wanted.single_layers = layer_form == LayerForm::kSingle;
   Graph graph = model.build(wanted);
   const int64_t layers = layer_count(graph);
   graph = with_tower(std::move(graph), model, request, wanted.dtype);
@@ -182,8 +221,14 @@ ModelModules build_modules(const Model& model, const Request& request, const Pre
   check_attention(graph, form);
   check_checkpointing(graph, request, form);
   if (request.lora_rank > 0)
-    add_lora(graph, {.rank = request.lora_rank, .targets = split(request.lora_targets, ',')});
-  return {.graph = std::move(graph), .layers = layers};
+    add_lora(graph, {.rank = request.lora_rank,
+                     .targets = split(request.lora_targets, ','),
+                     .dtype = request.lora_dtype});
+  const int64_t parameters = graph.parameter_count();
+  return {.graph = std::move(graph),
+          .vocabulary = std::nullopt,
+          .parameters = parameters,
+          .layers = layers};
 }
 
 Graph complete_graph(Graph graph, const Model& model, const Request& request,
@@ -207,17 +252,17 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
                      .ranks = form.vocabulary_ranks});
   if (training && !model.has_backward) add_backward(graph, request.checkpointing);
-  if (training && request.parallel.main_params == MainParams::kFp32) accumulate_in_fp32(graph);
+  if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);
   if (request.execution.fusion == Fusion::kPointwise) {
     const Graph unfused = graph;
     fuse_pointwise(graph);
     if (training) rematerialize_pointwise(graph, unfused);
   }
   // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
-  add_optimizer(graph, {.optimizer = request.optimizer,
+  add_optimizer(graph, {.optimizer = request.optimizer.value_or(Optimizer::kNone),
                         .impl = request.optimizer_impl,
                         .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16,
-                        .main_params = request.parallel.main_params,
+                        .main_params = request.parallel.main_params.value_or(MainParams::kAsModel),
                         .shards = form.optimizer_shards,
                         .expert_ranks = form.expert_ranks});
   return graph;

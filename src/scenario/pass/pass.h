@@ -9,6 +9,7 @@
 #include "importers/model.h"
 #include "memory/lifetimes.h"
 #include "memory/plan.h"
+#include "passes/vocabulary.h"
 #include "scenario/fit.h"
 #include "scenario/precision.h"
 #include "tilecast/result.h"
@@ -46,9 +47,14 @@ Graph build_graph(const Model& model, const Request& request, const Precision& p
 /// The graph of modules of the forward pass, with adapters and the vision tower.
 struct ModelModules {
   Graph graph;
+  std::optional<PaddedVocabulary> vocabulary;  ///< of tensor-parallel ranks
+  int64_t parameters = 0;                      ///< without that padding
   int64_t layers = 0;  ///< `layer_count` of the model without its vision tower
 };
-ModelModules build_modules(const Model& model, const Request& request, const Precision& precision);
+/// How layers are stored: those of a pattern together, or each alone, as ranks divide them.
+enum class LayerForm : uint8_t { kPatterns, kSingle };
+ModelModules build_modules(const Model& model, const Request& request, const Precision& precision,
+                           LayerForm form = LayerForm::kPatterns);
 
 /// Differences of one of several ranks.
 struct RankForm {

@@ -34,7 +34,7 @@ void check_degrees(const Request& request) {
       {"microbatches", e.microbatches != 1},
       {"micro-batch-size", p.micro_batch_size.has_value()},
       {"zero", p.zero != Zero::kNone},
-      {"main-params-dtype", p.main_params != MainParams::kAsModel},
+      {"main-params-dtype", p.has_fp32_copies()},
       {"slow-ranks", !p.slow_ranks.empty()}};
   for (const auto& [name, given] : refused) {
     if (given)

@@ -1,0 +1,55 @@
+#include "passes/vocabulary.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/checked.h"
+#include "ops/op_def.h"
+#include "passes/rewriter.h"
+#include "passes/splits.h"
+
+namespace tilecast {
+namespace {
+
+/// Divided weights whose rows are tokens: tables of embeddings, and what linear layers multiply and
+/// add that compute outputs of the model.
+std::set<TensorId> token_weights(const Graph& graph) {
+  static const OpId embedding = require_op("embedding"), linear = require_op("linear");
+  std::set<TensorId> read, tokens;
+  for (const Node& node : graph.nodes) {
+    const bool logits = node.op == linear && std::find(graph.outputs.begin(), graph.outputs.end(),
+                                                       node.outputs[0]) != graph.outputs.end();
+    if (node.op == embedding) read.insert(node.inputs[0]);
+    if (logits) read.insert(node.inputs.begin() + 1, node.inputs.end());
+  }
+  for (const WeightSplit& split : graph.splits) {
+    // Tables of position biases are divided by heads, their columns.
+    if (split.dim == 0 && split.unit == 1 && split.parts[1] == 0 && read.contains(split.weight))
+      tokens.insert(split.weight);
+  }
+  return tokens;
+}
+
+}  // namespace
+
+std::optional<PaddedVocabulary> pad_vocabulary(Graph& modules, int64_t multiple) {
+  const std::set<TensorId> weights = token_weights(modules);
+  std::optional<PaddedVocabulary> padded;
+  for (WeightSplit& split : modules.splits) {
+    if (split.parts[0] % multiple == 0 || !weights.contains(split.weight)) continue;
+    padded = {split.parts[0], checked_multiply(ceil_divide(split.parts[0], multiple), multiple)};
+    split.parts[0] = padded->padded;
+    modules.tensor(split.weight).shape[split.dim] = padded->padded;
+  }
+  if (!padded) return std::nullopt;
+  Graph result =
+      Rewriter(modules, [](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+        return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
+      }).run();
+  copy_splits(modules, result);
+  modules = std::move(result);
+  validate_if_debug(modules);
+  return padded;
+}
+
+}  // namespace tilecast

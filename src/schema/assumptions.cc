@@ -1,0 +1,131 @@
+// What a forecast assumes, in words.
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "request/access.h"
+#include "software/software.h"
+#include "tilecast/result.h"
+
+namespace tilecast {
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// "torch.autocast in bf16, weights in fp32", "bf16"
+std::string dtype_words(const std::string& dtype) {
+  if (dtype == "amp") return "torch.autocast in bf16, weights in fp32";
+  if (dtype == "amp-fp16") return "torch.autocast in fp16, weights in fp32";
+  return dtype;
+}
+
+std::string with_source(const std::string& dtype, const std::string& source) {
+  return fmt::format("{} ({})", dtype_words(dtype), source == "asked" ? "given" : source);
+}
+
+bool runs(const std::vector<KernelForecast>& kernels, std::string_view op) {
+  return std::any_of(kernels.begin(), kernels.end(),
+                     [&](const KernelForecast& kernel) { return kernel.op == op; });
+}
+
+/// By the kernels: models without attention assume nothing of it.
+void add_attention(Words& words, const Forecast& f) {
+  const bool steps = runs(f.kernels, "softmax");
+  if (runs(f.kernels, "attention")) {
+    words.emplace_back("attention flash (PyTorch's SDPA)");
+  } else if (f.used.execution.attention == AttentionKind::kFlash && steps) {
+    words.emplace_back(
+        "attention by PyTorch's math path, step by step: SDPA has no fused kernel for fp32 with "
+        "shared key heads");
+  } else if (steps) {
+    words.emplace_back("attention eager");
+  }
+}
+
+/// The optimizer with its states.
+std::string optimizer_words(const Forecast& f) {
+  const Optimizer optimizer = f.used.optimizer.value_or(Optimizer::kNone);
+  if (optimizer == Optimizer::kNone) return "no optimizer step";
+  std::string words = choice_name(optimizer);
+  if (optimizer == Optimizer::kSgd) return words;  // without momentum, it has no states
+  words += fmt::format(" ({})", choice_name(f.used.optimizer_impl));
+  const bool sixteen_bits = f.dtype == "bf16" || f.dtype == "fp16";
+  if (f.used.lora_rank > 0) return words + ", states of the adapters only";
+  if (sixteen_bits && f.used.parallel.has_fp32_copies())
+    return words + ", fp32 copies of the parameters, states in fp32";
+  return fmt::format("{}, states in {}", words, sixteen_bits ? f.dtype : "fp32");
+}
+
+void add_training(Words& words, const Forecast& f) {
+  const Request& r = f.used;
+  words.push_back(optimizer_words(f));
+  // Models without logits, and graph files, have none.
+  const bool computed = std::any_of(f.kernels.begin(), f.kernels.end(), [](const auto& kernel) {
+    return kernel.name.starts_with("loss.");
+  });
+  if (computed) words.emplace_back("loss");
+  if (r.loss == Loss::kMemory && !f.fixed_shapes)
+    words.emplace_back("memory of the loss, not its time");
+  words.push_back(r.checkpointing == Checkpointing::kNone
+                      ? "no recomputation"
+                      : fmt::format("recomputation {}", choice_name(r.checkpointing)));
+  if (r.lora_rank == 0) return;
+  words.push_back(fmt::format("adapters of rank {} {}", r.lora_rank,
+                              r.lora_dtype == LoraDType::kFp32 ? "in fp32 (peft without autocast)"
+                                                               : "in the dtype of their layers"));
+}
+
+void add_ranks(Words& words, const Forecast& f) {
+  if (f.parallel && f.parallel->padded_vocab_size)
+    words.push_back(fmt::format("vocabulary padded from {} to {}",
+                                format_integer(f.parallel->vocab_size),
+                                format_integer(*f.parallel->padded_vocab_size)));
+}
+
+void add_software(Words& words, const Execution& e) {
+  const SoftwareDef& software = software_def(e.software.value_or(Software{}));
+  words.push_back(fmt::format("{}, {:.3g} us of the host a launch", software.title,
+                              1e6 * e.host_launch_s.value_or(software.costs.host_launch_s)));
+}
+
+void add_machine(Words& words, const Execution& e) {
+  words.push_back(e.clocks == "boost" || e.clocks == "base" ? e.clocks + " clock"
+                                                            : e.clocks + " MHz");
+  if (e.predictor == PredictorKind::kRoofline)
+    words.emplace_back("roofline of the data sheet, no measurements");
+}
+
+}  // namespace
+
+std::vector<std::string> assumptions(const Forecast& f) {
+  Words words = {with_source(f.dtype, f.dtype_source)};
+  add_attention(words, f);
+  if (f.mode == "training") add_training(words, f);
+  add_ranks(words, f);
+  words.emplace_back(f.used.execution.fusion == Fusion::kPointwise ? "pointwise operators fused"
+                                                                   : "no fusion");
+  add_software(words, f.used.execution);
+  add_machine(words, f.used.execution);
+  return words;
+}
+
+std::vector<std::string> assumptions(const LlmForecast& f) {
+  const Execution& e = f.used.execution;
+  Words words = {with_source(f.dtype, f.dtype_source), "cache " + f.kv_dtype};
+  add_software(words, e);
+  words.emplace_back(e.cuda_graphs ? "CUDA graphs in decode" : "no CUDA graphs");
+  words.push_back(fmt::format("{:.3g} us between steps", 1e6 * e.step_overhead_s.value_or(0)));
+  words.push_back(
+      fmt::format("steps of {} tokens at most", format_integer(e.max_num_batched_tokens)));
+  if (f.pool) words.push_back(fmt::format("{} {:.3g}", f.pool->rule, f.pool->fraction));
+  if (f.active_parameters != f.parameters && e.skew_percent)
+    words.push_back(*e.skew_percent == 0 ? "even load of experts"
+                                         : fmt::format("load of experts by a power law of {:.2f}",
+                                                       static_cast<double>(*e.skew_percent) / 100));
+  add_machine(words, e);
+  return words;
+}
+
+}  // namespace tilecast
