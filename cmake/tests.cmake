@@ -101,7 +101,7 @@ tilecast_test_program(property_tests SOURCES tests/properties_test.cc USES tilec
   LABELS slow TIMEOUT 600)
 
 # Devices are ranked as their data sheets are, and forecasts do not jump.
-tilecast_test_program(ranking_tests SOURCES tests/ranking_test.cc tests/few_rows_test.cc USES tilecast_scenario LABELS slow TIMEOUT 600)
+tilecast_test_program(ranking_tests SOURCES tests/ranking_test.cc tests/few_rows_test.cc tests/more_rows_test.cc USES tilecast_scenario LABELS slow TIMEOUT 600)
 
 # Forecasts of all bundled models, line by line: `snapshot FILE --write` after a change of numbers, `--report` shows how much they moved.
 add_executable(snapshot tests/snapshot/snapshot.cc tests/snapshot/moved.cc)

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "base/text.h"
+#include "measurements/slow_series.h"
 #include "tilecast/error.h"
 
 // The tables of aiconfigurator: gemm, attention_prefill, attention_decode, attention_encoder, moe
@@ -34,6 +35,14 @@ std::optional<AiTable::Precision> find_precision(const std::string& name) {
   const auto found = kNames.find(name);
   if (found == kNames.end()) return std::nullopt;
   return found->second;
+}
+
+/// Bits of a stored weight, or of an element of attention.
+std::optional<int64_t> bits_of(const std::string& dtype) {
+  const auto found = find_precision(dtype);
+  if (!found) return std::nullopt;
+  return dtype_bits(found->scheme == QuantScheme::kNone ? found->dtype
+                                                        : scheme_info(found->scheme).weight_dtype);
 }
 
 void read_product(AiTable& table, size_t row, RowFacts facts) {
@@ -128,15 +137,26 @@ void read_experts(AiTable& table, size_t row, RowFacts facts) {
 }
 
 /// In the order in which they are tried: tables of latent attention have fewer columns than those
-/// of plain attention.
+/// of plain attention. Series of products are not compared: only their rows near the host's floor
+/// say nothing of the kernel, and training finds these (train/host_rows.h).
 std::vector<AiKind> all_kinds() {
+  const std::vector<std::string_view> layer = {
+      "hidden_size", "inter_size", "topk", "num_experts", "tp", "ep", "distribution"};
+  const std::vector<std::string_view> heads = {"batch", "num_heads", "num_kv_heads", "head_dim",
+                                               "window_size"};
+  const std::vector<std::string_view> dtypes = {"dtype", "kv_dtype"};
   std::vector<AiKind> kinds = {
       {{"dtype", "m", "n", "k"}, read_product},
       {{"dtype", "num_tokens", "hidden_size", "inter_size", "topk", "num_experts", "tp", "ep",
         "distribution"},
-       read_experts},
-      {{"dtype", "batch", "kv_len", "num_heads", "head_dim"}, read_decode},
-      {{"dtype", "batch", "seq_len", "num_heads", "head_dim"}, read_prefill},
+       read_experts,
+       SeriesColumns{"num_tokens", layer, {"dtype"}}},
+      {{"dtype", "batch", "kv_len", "num_heads", "head_dim"},
+       read_decode,
+       SeriesColumns{"kv_len", heads, dtypes}},
+      {{"dtype", "batch", "seq_len", "num_heads", "head_dim"},
+       read_prefill,
+       SeriesColumns{"seq_len", heads, dtypes}},
   };
   for (const std::vector<AiKind>& more : {latent_attention_tables(), scan_tables()})
     kinds.insert(kinds.end(), more.begin(), more.end());
@@ -154,8 +174,15 @@ void read_aiconfigurator(const CsvTable& csv, Collector& collector) {
     return table.skip(
         fmt::format("{} rows of a table of this kind are not forecast; its columns: {}",
                     csv.rows.size(), join(csv.header, ", ")));
+  std::optional<SlowSeries> slow;
+  if (kind->series) slow.emplace(csv, *kind->series, bits_of);
   for (size_t row = 0; row < csv.rows.size(); ++row) {
-    if (std::optional<RowFacts> facts = table.facts(row)) kind->read(table, row, std::move(*facts));
+    const std::string* why = slow ? slow->reason(row) : nullptr;
+    if (why != nullptr) {
+      table.skip(*why);
+    } else if (std::optional<RowFacts> facts = table.facts(row)) {
+      kind->read(table, row, std::move(*facts));
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "measurements/layouts.h"
+#include "measurements/slow_series.h"
 
 namespace tilecast {
 
@@ -51,6 +52,7 @@ class AiTable {
 struct AiKind {
   std::vector<std::string_view> columns;
   void (*read)(AiTable& table, size_t row, RowFacts facts);
+  std::optional<SeriesColumns> series = {};  ///< nullopt: its series are not compared
 };
 
 /// Rows of DeepSeek's latent attention: prefill, decode and its two small products.

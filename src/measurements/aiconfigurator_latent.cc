@@ -98,9 +98,15 @@ void read_latent_product(AiTable& table, size_t row, RowFacts facts) {
 }  // namespace
 
 std::vector<AiKind> latent_attention_tables() {
+  const std::vector<std::string_view> heads = {"batch", "num_heads"},
+                                      dtypes = {"dtype", "kv_dtype"};
   return {{{"dtype", "op", "num_tokens", "num_heads", "kernel"}, read_latent_product},
-          {{"dtype", "kv_dtype", "batch", "kv_len", "num_heads", "kernel"}, read_latent_decode},
-          {{"dtype", "kv_dtype", "batch", "seq_len", "num_heads", "kernel"}, read_latent_prefill}};
+          {{"dtype", "kv_dtype", "batch", "kv_len", "num_heads", "kernel"},
+           read_latent_decode,
+           SeriesColumns{"kv_len", heads, dtypes}},
+          {{"dtype", "kv_dtype", "batch", "seq_len", "num_heads", "kernel"},
+           read_latent_prefill,
+           SeriesColumns{"seq_len", heads, dtypes}}};
 }
 
 }  // namespace tilecast

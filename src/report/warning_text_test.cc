@@ -52,6 +52,9 @@ TEST(WarningText, AShortageSaysWhatIsKnownOfIt) {
   warning.facts.push_back({"kv_dtype_that_fits", std::string("fp8")});
   EXPECT_NE(warning_text(warning).find("; fits with --tp 4, or with --kv-dtype fp8"),
             std::string::npos);
+  warning.facts.push_back({"kv_dtype_slower_share", 0.853});
+  EXPECT_NE(warning_text(warning).find(", or with --kv-dtype fp8 (forecast 85 % slower)"),
+            std::string::npos);
 }
 
 TEST(WarningText, TextsAndCodesAreInTheOrderOfTheWarnings) {

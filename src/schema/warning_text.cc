@@ -128,8 +128,15 @@ std::string slower_precision(const Warning& w) {
     times.push_back(fmt::format("{} ({}, in {} {})", words, format_seconds(*seconds), reference,
                                 format_seconds(fact<double>(w, std::string("reference_") + name))));
   }
-  return fmt::format("forecast to be no shorter in {} than in {}: {}", text(w, "dtype"), reference,
+  return fmt::format("forecast to be no shorter {}in {} than in {}: {}",
+                     w.subject == "cache" ? "with a cache " : "", text(w, "dtype"), reference,
                      join(times, "; "));
+}
+
+/// What a remedy costs, if its warning says so.
+std::string slower(const Warning& w, const std::string& option) {
+  const auto* share = find_fact<double>(w, option + "_slower_share");
+  return share == nullptr ? "" : fmt::format(" (forecast {:.0f} % slower)", 100 * *share);
 }
 
 /// The single changes with which it fits, or a pair.
@@ -137,14 +144,14 @@ std::string remedies(const Warning& w) {
   std::vector<std::string> ways;
   const bool prefill = find_fact<int64_t>(w, "prefill") != nullptr;
   if (const auto* tp = find_fact<int64_t>(w, "tp_that_fits"))
-    ways.push_back(fmt::format("--{}tp {}", prefill ? "prefill-" : "", *tp));
+    ways.push_back(fmt::format("--{}tp {}{}", prefill ? "prefill-" : "", *tp, slower(w, "tp")));
   if (const auto* dtype = find_fact<std::string>(w, "dtype_that_fits"))
-    ways.push_back("--dtype " + *dtype);
+    ways.push_back("--dtype " + *dtype + slower(w, "dtype"));
   if (const auto* dtype = find_fact<std::string>(w, "kv_dtype_that_fits"))
-    ways.push_back("--kv-dtype " + *dtype);
+    ways.push_back("--kv-dtype " + *dtype + slower(w, "kv_dtype"));
   if (const auto* pair = find_fact<std::string>(w, "pair_that_fits")) {
     const bool both_of_prefill = prefill && pair->starts_with("--tp");
-    ways.push_back(both_of_prefill ? "--prefill-" + pair->substr(2) : *pair);
+    ways.push_back((both_of_prefill ? "--prefill-" + pair->substr(2) : *pair) + slower(w, "pair"));
   }
   if (const auto* share = find_fact<double>(w, "utilization_that_fits"))
     ways.push_back(fmt::format("--gpu-memory-utilization {:.3g}", *share));

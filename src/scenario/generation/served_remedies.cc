@@ -7,19 +7,20 @@
 #include "base/monotone.h"
 #include "scenario/change.h"
 #include "scenario/generation/llm_memory.h"
+#include "scenario/generation/slower_precision.h"
 
 namespace tilecast {
 namespace {
 
-/// The changes of one option, the smallest first, and the fact that states one that is enough.
+/// The changes of one option, the smallest first, and its name in facts of the warning.
 struct Kind {
-  const char* fact;
+  std::string name;
   std::vector<Change> changes;
 };
 
 Kind more_ranks(const Request& asked) {
   constexpr int64_t kMostRanks = 64;
-  Kind kind{"tp_that_fits", {}};
+  Kind kind{"tp", {}};
   for (int64_t tp = 2 * asked.execution.tp; tp <= kMostRanks; tp *= 2)
     kind.changes.push_back({{"tp", std::to_string(tp)}});
   return kind;
@@ -27,7 +28,7 @@ Kind more_ranks(const Request& asked) {
 
 /// Precisions of weights that the device computes with, and that are lower than the usual one.
 Kind lower_dtypes(const Device& device) {
-  Kind kind{"dtype_that_fits", {}};
+  Kind kind{"dtype", {}};
   for (const char* dtype : {"fp8", "int8_wo", "fp4", "int4_wo"}) {
     if (device.matmul_peak(compute_dtype(*find_scheme(dtype), DType::kBf16)) > 0)
       kind.changes.push_back({{"dtype", dtype}});
@@ -36,10 +37,19 @@ Kind lower_dtypes(const Device& device) {
 }
 
 Kind lower_cache_dtypes(const Request& asked, const Device& device) {
-  Kind kind{"kv_dtype_that_fits", {}};
+  Kind kind{"kv_dtype", {}};
   if (asked.execution.kv_dtype.empty() && device.matmul_peak(DType::kFp8) > 0)
     kind.changes.push_back({{"kv-dtype", "fp8"}});
   return kind;
+}
+
+/// States a change that is enough, and by how much a step is forecast to be slower with it.
+void add_fact(Warning& warning, const std::string& name, decltype(WarningFact::value) value,
+              const ServedModel& served, const Change& change) {
+  warning.facts.push_back({name + "_that_fits", std::move(value)});
+  const double slower = decode_slowdown(served, changed(served.asked, change));
+  constexpr double kSaid = 0.005;  // a hundredth, rounded
+  if (slower >= kSaid) warning.facts.push_back({name + "_slower_share", slower});
 }
 
 }  // namespace
@@ -56,15 +66,15 @@ void add_changes_that_fit(Warning& warning, const ServedModel& served) {
     if (enough == nullptr) continue;
     const std::string& value = enough->front().text;
     if (kind == &ranks)
-      warning.facts.push_back({kind->fact, int64_t{std::stoll(value)}});
+      add_fact(warning, kind->name, int64_t{std::stoll(value)}, served, *enough);
     else
-      warning.facts.push_back({kind->fact, value});
+      add_fact(warning, kind->name, value, served, *enough);
   }
   if (warning.facts.size() > before) return;
   std::vector<Change> pairs = pairs_of(dtypes.changes, caches.changes);
   for (Change& pair : pairs_of(ranks.changes, dtypes.changes)) pairs.push_back(std::move(pair));
   if (const Change* pair = first_that_fits(pairs, fits))
-    warning.facts.push_back({"pair_that_fits", flags_of(*pair, " and ")});
+    add_fact(warning, "pair", flags_of(*pair, " and "), served, *pair);
 }
 
 void add_share_that_fits(Warning& warning, const ServedModel& served, double share) {

@@ -7,16 +7,18 @@
 
 #include "graph/dtype.h"
 #include "graph/scheme.h"
+#include "scenario/generation/step_timer.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-/// The same request in the precision of the checkpoint; nullopt: it cannot be forecast.
-std::optional<LlmForecast> in_own_precision(const LlmForecast& forecast, const Inquiry& inquiry) {
-  Request request = inquiry.request;
-  request.execution.dtype.clear();
-  request.execution.kv_dtype = forecast.kv_dtype;  // the cache stays as it is
+// A cache of 8 bits saves no time where attention is a small part of a step: differences below this
+// share are within the noise of measurements.
+constexpr double kNoticed = 0.02;
+
+/// The forecast of another request; nullopt: it cannot be forecast.
+std::optional<LlmForecast> forecast_of(const Inquiry& inquiry, const Request& request) {
   try {
     return forecast_llm(inquiry.forecaster, inquiry.model, inquiry.gpu(), request);
   } catch (const Error&) {
@@ -28,31 +30,61 @@ bool has_16_bits(const std::string& dtype) {
   return dtype == dtype_name(DType::kBf16) || dtype == dtype_name(DType::kFp16);
 }
 
-}  // namespace
-
-void warn_of_slower_precision(LlmForecast& forecast, const Inquiry& inquiry) {
-  const Request& request = inquiry.request;
-  if (request.kind != RequestKind::kGenerate || !find_scheme(request.execution.dtype)) return;
-  const std::optional<LlmForecast> own = in_own_precision(forecast, inquiry);
-  if (!own || !has_16_bits(own->dtype)) return;
+/// Adds the warning with the times that are longer than those of the reference by a share or more.
+void warn(LlmForecast& forecast, const std::optional<LlmForecast>& reference, Warning warning,
+          double least_share) {
   // A precision that does not fit is no alternative.
-  if (!own->fits && forecast.fits) return;
-  Warning warning{WarningCode::kSlowerPrecision,
-                  "",
-                  0,
-                  {{"dtype", forecast.dtype}, {"reference_dtype", own->dtype}}};
+  if (!reference || (!reference->fits && forecast.fits)) return;
+  const size_t before = warning.facts.size();
   const auto compare = [&](const char* name, double seconds, double reference_s) {
-    if (seconds < reference_s) return;
+    if (seconds < (1 + least_share) * reference_s) return;
     warning.share = std::max(warning.share, seconds / reference_s - 1);
     warning.facts.push_back({std::string(name) + "_s", seconds});
     warning.facts.push_back({std::string("reference_") + name + "_s", reference_s});
   };
-  constexpr size_t kFactsOfBoth = 2;
   // A prompt that takes longer matters where the whole request is not shorter for it.
-  if (forecast.request.seconds >= own->request.seconds)
-    compare("ttft", forecast.ttft.seconds, own->ttft.seconds);
-  if (forecast.output > 1) compare("tpot", forecast.tpot.seconds, own->tpot.seconds);
-  if (warning.facts.size() > kFactsOfBoth) forecast.warnings.push_back(std::move(warning));
+  if (forecast.request.seconds >= reference->request.seconds)
+    compare("ttft", forecast.ttft.seconds, reference->ttft.seconds);
+  if (forecast.output > 1) compare("tpot", forecast.tpot.seconds, reference->tpot.seconds);
+  if (warning.facts.size() > before) forecast.warnings.push_back(std::move(warning));
+}
+
+}  // namespace
+
+void warn_of_slower_precision(LlmForecast& forecast, const Inquiry& inquiry) {
+  if (inquiry.request.kind != RequestKind::kGenerate) return;
+  if (find_scheme(inquiry.request.execution.dtype)) {
+    Request own = inquiry.request;
+    own.execution.dtype.clear();
+    own.execution.kv_dtype = forecast.kv_dtype;  // the cache stays as it is
+    const std::optional<LlmForecast> reference = forecast_of(inquiry, own);
+    if (reference && has_16_bits(reference->dtype))
+      warn(forecast, reference,
+           {WarningCode::kSlowerPrecision,
+            "",
+            0,
+            {{"dtype", forecast.dtype}, {"reference_dtype", reference->dtype}}},
+           0);
+  }
+  if (!has_16_bits(forecast.kv_dtype)) {
+    Request wide = inquiry.request;
+    wide.execution.kv_dtype = dtype_name(DType::kBf16);
+    warn(forecast, forecast_of(inquiry, wide),
+         {WarningCode::kSlowerPrecision,
+          "cache",
+          0,
+          {{"dtype", forecast.kv_dtype}, {"reference_dtype", wide.execution.kv_dtype}}},
+         kNoticed);
+  }
+}
+
+double decode_slowdown(const ServedModel& served, const Request& changed) {
+  const StepGroup group{.sequences = served.sequences_of_rank(served.asked.batch),
+                        .tokens = 1,
+                        .past = served.asked.prompt + served.asked.output / 2};
+  const ServedModel other(served, changed);
+  const double now_s = time_step(served, {group}, StepLaunch::kCudaGraph).totals.seconds;
+  return time_step(other, {group}, StepLaunch::kCudaGraph).totals.seconds / now_s - 1;
 }
 
 }  // namespace tilecast

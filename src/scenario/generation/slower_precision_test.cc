@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "software/software.h"
 #include "test_forecaster.h"
 #include "tilecast/forecast.h"
 #include "tilecast/view.h"
@@ -38,6 +39,35 @@ TEST(SlowerPrecision, IsAWarningWhereATimeIsNoShorterThanIn16Bits) {
   }
   EXPECT_GT(warned, 0) << "weights of 4 bits are converted before large products";
   EXPECT_GT(silent, 0) << "FP8 of H100 multiplies twice as fast";
+}
+
+/// SGLang converts a latent cache in FP8 to BF16 on Hopper before it attends.
+TEST(SlowerPrecision, OfTheCacheIsAWarningToo) {
+  const ModelRef model = load_model_ref("deepseek-v3");
+  const GpuRef gpu = load_gpu_ref("H200");
+  Request request{.kind = RequestKind::kGenerate, .batch = 64};
+  request.prompt = 4096;
+  request.output = 32;
+  request.execution.tp = 8;
+  int warned = 0, silent = 0;
+  for (const char* software : {"sglang", "trtllm"}) {
+    request.execution.software = parse_software(software, "");
+    request.execution.kv_dtype.clear();
+    const double own_s = forecast_llm(forecaster(), model, gpu, request).tpot.seconds;
+    request.execution.kv_dtype = "fp8";
+    const auto checked = std::get<LlmForecast>(ask(forecaster(), model, gpu, request));
+    const bool slower = checked.tpot.seconds > 1.02 * own_s;
+    ++(slower ? warned : silent);
+    if (!slower) continue;
+    ASSERT_FALSE(checked.warnings.empty());
+    EXPECT_EQ(checked.warnings.back().code, WarningCode::kSlowerPrecision);
+    EXPECT_NE(warning_text(checked.warnings.back())
+                  .find("no shorter with a cache in fp8 than in bf16: time "),
+              std::string::npos)
+        << warning_text(checked.warnings.back());
+  }
+  EXPECT_EQ(warned, 1) << "SGLang";
+  EXPECT_EQ(silent, 1) << "TensorRT-LLM";
 }
 
 }  // namespace
