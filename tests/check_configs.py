@@ -19,15 +19,38 @@ PUBLISHED = {"Mixtral-8x7B": 46.7, "Mixtral-8x22B": 140.6, "DeepSeek-R1": 671, "
              "Lightning-30B": 31.6}
 # Active parameters of a token where the name's number is rounded: the report on Nemotron 3 Nano has 3.2, and 3.6 with embeddings.
 ACTIVE = {"Lightning-30B": 3.2}
-# Parameters of language model and vision tower, as Transformers 5.23 counts them on PyTorch's meta device.
+# Parameters of language model and vision tower, as Transformers 5.23 counts them on PyTorch's meta device; of MiniMax M3, whose tower
+# is not forecast, those of the language model (5.24).
 COUNTED = {"Qwen--Qwen3-VL-235B-A22B-Instruct": 235670022896, "Qwen--Qwen3-VL-32B-Instruct": 33357390064,
            "Qwen--Qwen3-VL-4B-Instruct": 4437815808, "nvidia--Gemma-4-31B-IT-NVFP4": 31273086512,
            "nvidia--Kimi-K2.5-NVFP4": 1026879353328, "nvidia--Qwen3.5-122B-A10B-NVFP4": 122562817776,
+           "MiniMaxAI--MiniMax-M3": 426174565632, "nvidia--MiniMax-M3-NVFP4": 426174565632,
            "nvidia--Qwen3.6-27B-NVFP4": 27356728560, "nvidia--Qwen3.6-35B-A3B-NVFP4": 35107181936}
 TOLERANCE = 0.05
 # Families that are not supported yet; any other refusal is a failure.
-UNSUPPORTED = {"MiniMaxAI--MiniMax-M3", "moonshotai--Kimi-K3", "nvidia--MiniMax-M3-NVFP4"}
+UNSUPPORTED = set()
 REFUSED = "refused"
+
+
+def kimi_k3(text: dict) -> int:
+    """Parameters of Kimi K3's language model from its config: Transformers has Kimi Linear, not K3."""
+    hidden, heads, layers = text["hidden_size"], text["num_attention_heads"], text["num_hidden_layers"]
+    linear = text["linear_attn_config"]
+    delta, full = len(linear["kda_layers"]), len(linear["full_attn_layers"])
+    width, dim = linear["num_heads"] * linear["head_dim"], linear["head_dim"]
+    kda = (4 * hidden * width + hidden * width  # q, k, v, output; the gate of full rank
+           + hidden * dim + dim * width + hidden * linear["num_heads"]  # decay, update rate
+           + 3 * width * linear["short_conv_kernel_size"] + width + linear["num_heads"] + dim)  # convolution, dt_bias, A_log, norm
+    nope, rope, value = text["qk_nope_head_dim"], text["qk_rope_head_dim"], text["v_head_dim"]
+    query, latent = text["q_lora_rank"], text["kv_lora_rank"]
+    mla = (hidden * query + query + query * heads * (nope + rope) + hidden * (latent + rope) + latent
+           + latent * heads * (nope + value) + 2 * hidden * heads * value)  # the output, and its gate
+    inner, narrow, experts = text["moe_intermediate_size"], text["routed_expert_hidden_size"], text["num_experts"]
+    moe = (experts * 3 * narrow * inner + experts * hidden + 2 * hidden * narrow + narrow
+           + text["num_shared_experts"] * 3 * hidden * inner)
+    dense = text["first_k_dense_replace"]
+    return (2 * text["vocab_size"] * hidden + hidden + layers * 2 * hidden + delta * kda + full * mla
+            + dense * 3 * hidden * text["intermediate_size"] + (layers - dense) * moe)
 
 
 def billions(name: str, stated: dict, pattern: str):
@@ -95,6 +118,8 @@ def check(tilecast: str, folder: Path, form: list) -> str:
     if billions and all(abs(found / billions - 1) > TOLERANCE for found in counts(tilecast, folder, forecast)):
         return f"{forecast['parameters'] / 1e9:.2f} G parameters, its name says {billions}"
     counted = COUNTED.get(folder.name)
+    if folder.name == "moonshotai--Kimi-K3":
+        counted = kimi_k3(json.loads((folder / "config.json").read_text())["text_config"])
     if counted and "--mode" in form and forecast["parameters"] != counted:  # text generation states those of the language model
         return f"{forecast['parameters']} parameters; Transformers counts {counted}"
     sources = sources_named(folder)

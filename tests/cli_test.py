@@ -320,7 +320,7 @@ def check_options_stand_before_or_after_the_argument() -> None:
 
 
 def check_exit_status_tells_usage_from_lookup() -> None:
-    usage = ["", "foo", "forcast", "--gpu H100 forecast", "forecast", "forecast gpt2_large", "forecast gpt2_large --gpu",
+    usage = ["foo", "forcast", "--gpu H100 forecast", "forecast", "forecast gpt2_large", "forecast gpt2_large --gpu",
              "forecast gpt2_large --gpu --mode", "forecast gpt2_large --gpo H100", "forecast gpt2_large x --gpu H100",
              "forecast gpt2_large --gpu H100 --gpu A100", "forecast gpt2_large --gpu H100 --batch 0",
              "forecast gpt2_large --gpu H100 --batch 1.5", "forecast gpt2_large --gpu H100 --batch 99999999999999999999",
@@ -328,14 +328,14 @@ def check_exit_status_tells_usage_from_lookup() -> None:
              "forecast gpt2_large --gpu H100 --optimizer adamw", "forecast gpt2_large --gpu H100 --kv-dtype fp8",
              "forecast gpt2_large --gpu H100 --seq 4 --prompt 4", "kernel linear --gpu H100 -m 0",
              "kernel linear --gpu H100 --dtype bf61", "kernel linear --gpu H100 --causal=x", "evaluate",
-             "evaluate x --format csv", "gpus --format csv", "gpus extra", "train --data x", "train --data x -o y --trees 0",
+             "evaluate x --format csv", "gpus --format csv", "train --data x", "train --data x -o y --trees 0",
              "calibrate --gpu T4", "calibrate --gpu T4 --suggest 2 --measurements x",
              "calibrate --gpu T4 --candidates x", "completion csh"]
     choices = {"mode", "dtype", "attention", "fusion", "optimizer", "predictor", "software", "format"}
     usage += [f"forecast gpt2_large --gpu H100 --{name} wrong" for name in sorted(choices)]
     lookup = ["forecast nothing --gpu H100", "forecast gpt2_large --gpu H1000", "forecast gpt2_large --gpu V100 --dtype bf16",
               "forecast gpt2_large --gpu H100 --seq 4096", "forecast gpt2_large --gpu none.json", "kernel liner --gpu H100",
-              "evaluate nothing.csv", "forecast gpt2_large --gpu H100 --weights nowhere", "forecast t5-large --gpu H100 "
+              "evaluate nothing.csv", "gpus nothing-of-this-name", "forecast gpt2_large --gpu H100 --weights nowhere", "forecast t5-large --gpu H100 "
               "--mode training --attention flash", "train --data nothing -o never-made", "calibrate --gpu X9 --suggest 3"]
     with tempfile.TemporaryDirectory() as folder:
         for status, lines in ((2, usage), (1, lookup)):
@@ -347,6 +347,100 @@ def check_exit_status_tells_usage_from_lookup() -> None:
         for line in ("--help", "-h", "--version", "-V", "forecast --help", "gpus -h", "kernel linear --help"):
             result = run(*line.split(), cwd=folder)
             assert result.returncode == 0 and result.stderr == "" and result.stdout, line
+
+
+LLAMA = {"model_type": "llama", "hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "vocab_size": 1000, "max_position_embeddings": 512, "rms_norm_eps": 1e-5}
+
+
+def check_names_of_hugging_face() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        home = {"HF_HOME": folder, "HF_HUB_CACHE": "", "XDG_CACHE_HOME": folder + "/none"}
+        asked = ["forecast", "Meta-LLAMA/llama-3.1-8b", "--gpu", "H100", "--seq", "128", "--format", "json"]
+        bundled = json.loads(run(*asked, environment=home).stdout)
+        assert bundled["model"] == "llama-3.1-8b" and bundled["parameters"] > 8e9, bundled["model"]
+        assert any("read from the bundled model llama-3.1-8b" in text for text in bundled["warnings"]), bundled["warnings"]
+        model = Path(folder) / "hub" / "models--meta-llama--Llama-3.1-8B"
+        for revision, layers in (("old", 1), ("new", 3)):
+            (model / "snapshots" / revision).mkdir(parents=True)
+            (model / "snapshots" / revision / "config.json").write_text(json.dumps({**LLAMA, "num_hidden_layers": layers}))
+        (model / "refs").mkdir()
+        (model / "refs" / "main").write_text("old\n")
+        cached = json.loads(run(*asked, environment=home).stdout)
+        file = model / "snapshots" / "old" / "config.json"
+        assert any(f"read from {file}" in text for text in cached["warnings"]), cached["warnings"]
+        (model / "refs" / "main").write_text("new")
+        assert json.loads(run(*asked, environment=home).stdout)["parameters"] > cached["parameters"]
+        moved = {"HF_HUB_CACHE": folder + "/hub", "HF_HOME": "/nowhere"}
+        assert json.loads(run(*asked, environment=moved).stdout)["parameters"] > cached["parameters"]
+        other = run("forecast", "meta-llama/Llama-3.1-8B-Instruct", "--gpu", "H100", environment=home)
+        assert other.returncode == 1 and "did you mean 'llama-3.1-8b'" in other.stderr and folder in other.stderr, other
+
+
+def check_a_listed_gpu_is_a_template() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for gpu in ("H100", "T4", "MI300X"):
+            written = run("gpus", gpu, "--format", "json", "-o", "own.json", cwd=folder)
+            assert written.returncode == 0 and written.stderr == "", written
+            asked = ["forecast", "gpt2", "--seq", "128", "--gpu"]
+            assert run(*asked, "own.json", cwd=folder).stdout == run(*asked, gpu).stdout, gpu
+    sources = run("gpus", "h100 pcie").stdout
+    assert "boost_clock_hz" in sources and "source" in sources, sources
+    assert run("gpus", "hopper").stdout.count("nvidia-h") > 2
+    assert {m["name"] for m in json.loads(run("models", "llama-3", "--format", "json").stdout)} >= {"llama-3-8b", "llama-3.1-70b"}
+    assert "scheme" in run("ops", "quantized_linear").stdout
+    assert run("clusters", "dgx-h100", "--format", "json").stdout.startswith("{")
+    nothing = run("gpus", "h1000x")
+    assert nothing.returncode == 1 and "h1000x" in nothing.stderr, nothing
+
+
+def check_numbers_and_dtypes_as_people_write_them() -> None:
+    collective = ["collective", "all_reduce", "--cluster", "dgx-h100", "--ranks", "8", "--bytes"]
+    assert run(*collective, "1G").stdout == run(*collective, "1000000000").stdout
+    assert run(*collective, "1Gi").stdout == run(*collective, "1073741824").stdout
+    served = ["forecast", "llama-3-8b", "--gpu", "A100", "--prompt", "1k", "--batch", "4", "--dtype"]
+    assert run(*served, "awq").stdout == run(*served, "int4_wo").stdout == run(*served, "gptq").stdout != ""
+    for wrong in ("1kk", "k", "1.0001k", "1e400G", "9000000000G"):
+        assert run(*collective, wrong).returncode == 2, wrong
+
+
+def check_help_is_where_it_is_looked_for() -> None:
+    assert run().returncode == 0 and run().stdout == run("help").stdout == run("--help").stdout
+    assert run("help", "plan").stdout == run("plan", "--help-all").stdout
+    for command in ("forecast", "plan"):
+        short, full = run(command, "--help").stdout, run(command, "--help-all").stdout
+        assert len(short.splitlines()) < 62 < len(full.splitlines()), (command, len(short.splitlines()))
+        assert f"tilecast {command} --help-all" in short
+    assert "minimax_m3" in run("help", "families").stdout
+    wrong = run("help", "plam")
+    assert wrong.returncode == 2 and "did you mean 'plan'" in wrong.stderr, wrong
+
+
+def check_the_doctor_compares_the_card_with_its_file() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        tool = Path(folder) / "nvidia-smi"
+        tool.write_text("#!/bin/sh\necho 'NVIDIA H100 80GB HBM3, 580.1, 345, 1755, 650.00, 81559'\n")
+        tool.chmod(0o755)
+        path = {"PATH": folder + ":" + os.environ["PATH"]}
+        found = json.loads(run("doctor", "--format", "json", environment=path).stdout)
+        card = found["gpus"][0]
+        assert card["device"] == "nvidia-h100-sxm5-80gb" and card["max_clock_hz"] == 1.755e9, card
+        assert len(card["differences"]) == 2 and "--clocks 1755" in card["differences"][0], card
+        assert found["version"] and all(len(file["checksum"]) == 16 for file in found["weights"]), found
+        assert {part["name"] for part in found["parts"]} >= {"XGBoost", "liblzma", "Python's torch"}
+        tool.write_text("#!/bin/sh\nexit 9\n")
+        assert json.loads(run("doctor", "--format", "json", environment=path).stdout)["gpus"] == []
+
+
+def check_kernels_of_the_work_at_hand() -> None:
+    words = ["calibrate", "--gpu", "L40S", "--suggest", "8", "--model", "llama-3-8b", "--dtype", "bf16", "--seq", "512"]
+    rows = run(*words).stdout.splitlines()
+    assert rows[0].startswith("gpu,op,dtype,software,") and len(rows) == 9, rows
+    products = [row for row in rows if ",linear,bf16,pytorch," in row]
+    assert any("14336" in row and "4096" in row for row in products), rows  # the MLP of Llama 3 8B
+    served = run(*words[:-2], "--prompt", "512", "--software", "vllm").stdout
+    assert ",vllm," in served and "cached_attention" in served, served
+    assert run("calibrate", "--gpu", "L40S", "--suggest", "8", "--dtype", "bf16").returncode == 2
 
 
 def check_progress_of_what_takes_long() -> None:

@@ -34,7 +34,7 @@ def commands(program):
     names = re.findall(r"^  ([a-z]+) {2,}", run(program, "--help").split("Commands:")[1].split("\nOptions:")[0], re.M)
     page = f"# Commands\n\n{NOTE}\n```\n{run(program, '--help')}```\n"
     for name in names:
-        page += f"\n## {name}\n```\n{run(program, name, '--help')}```\n"
+        page += f"\n## {name}\n```\n{run(program, name, '--help-all')}```\n"
     return page
 
 
@@ -71,7 +71,8 @@ def models(program):
     return (f"# Bundled models\n\n{NOTE}\nAny other model: [import a model](../guide/import_a_model.md).\n\n"
             + table(["name", "family", "parameters", "positions", "note"],
                     [[f"`{row['name']}`", row["family"], f"{row['parameters']:,}", f"{row['positions']:,}" if row["positions"] else None, row["note"]]
-                     for row in rows]))
+                     for row in rows])
+            + f"\n## Families\n```\n{run(program, 'help', 'families')}```\n")
 
 
 PAGES = {"commands.md": commands, "operators.md": operators, "devices.md": devices, "models.md": models}

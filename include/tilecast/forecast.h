@@ -216,6 +216,104 @@ struct OpEntry {
   }
 };
 
+/// A file that comes with the program: of a GPU, a cluster or a model.
+struct DataFile {
+  /// One number or word of it.
+  struct Field {
+    std::string name;    ///< "matrix_flops_per_s.bf16"
+    std::string value;   ///< as text, with its unit
+    std::string source;  ///< "" if the file states none
+  };
+  std::string name;
+  std::string json;  ///< its text, which `gpu`, `cluster` or a model's name may be a file of
+  std::vector<Field> values;
+};
+
+/// The file of the GPU ("gpus"), cluster ("clusters") or model ("models") of that name or alias;
+/// nullopt: there is none.
+std::optional<DataFile> find_data_file(const std::string& kind, const std::string& name);
+
+/// A family of models whose config.json is read.
+struct FamilyEntry {
+  std::string name;  ///< `model_type` of its configs
+  std::string description;
+};
+std::vector<FamilyEntry> family_catalog();
+
+/// What is installed here.
+struct Installation {
+  /// A weights file that is embedded.
+  struct WeightsFile {
+    std::string name;
+    int64_t bytes = 0;
+    std::string checksum, trained_on;
+
+    template <typename Fields>
+    static void fields(Fields& field) {
+      field.is("InstalledWeights", "A file of embedded weights.");
+      field("name", "", "its name", &WeightsFile::name);
+      field("bytes", "bytes", "its size", &WeightsFile::bytes);
+      field("checksum", "", "of its content, which was verified", &WeightsFile::checksum);
+      field("trained_on", "", "hash of the measurements; empty: not stated",
+            &WeightsFile::trained_on);
+    }
+  };
+  /// A GPU of this machine.
+  struct Card {
+    std::string name, device, driver;
+    std::optional<double> clock_hz, max_clock_hz, power_limit_w;
+    std::optional<int64_t> memory_bytes;
+    std::vector<std::string> differences;
+
+    template <typename Fields>
+    static void fields(Fields& field) {
+      field.is("InstalledGpu", "A GPU of this machine, beside its device file.");
+      field("name", "", "as its driver states it", &Card::name);
+      field("device", "", "id of its device file; empty: there is none", &Card::device);
+      field("driver", "", "version of the driver", &Card::driver);
+      field("clock_hz", "Hz", "clock now; null: not stated", &Card::clock_hz);
+      field("max_clock_hz", "Hz", "the highest clock; null: not stated", &Card::max_clock_hz);
+      field("power_limit_w", "W", "power limit in force; null: not stated", &Card::power_limit_w);
+      field("memory_bytes", "bytes", "size of the memory; null: not stated", &Card::memory_bytes);
+      field("differences", "", "what differs from the device file, and what to do",
+            &Card::differences);
+    }
+  };
+  /// A library or tool that some commands need.
+  struct Part {
+    std::string name;
+    bool found = false;
+    std::string use;
+
+    template <typename Fields>
+    static void fields(Fields& field) {
+      field.is("InstalledPart", "A part that some commands need.");
+      field("name", "", "its name", &Part::name);
+      field("found", "", "whether it is here", &Part::found);
+      field("use", "", "what needs it, and how to install it", &Part::use);
+    }
+  };
+
+  std::string version;
+  std::vector<WeightsFile> weights;
+  std::vector<Card> gpus;
+  std::string hub_cache;
+  int64_t hub_models = 0;
+  std::vector<Part> parts;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("Installation", "What is installed here.");
+    field("schema_version", "", "of this schema", [](const Installation&) { return 1; });
+    field("version", "", "of Tilecast", &Installation::version);
+    field("weights", "", "embedded weights", &Installation::weights);
+    field("gpus", "", "of this machine", &Installation::gpus);
+    field("hub_cache", "", "folder of Hugging Face's local cache", &Installation::hub_cache);
+    field("hub_models", "", "models in it that have a config.json", &Installation::hub_models);
+    field("parts", "", "optional parts", &Installation::parts);
+  }
+};
+
 std::vector<GpuEntry> gpu_catalog();
 
 std::vector<ModelEntry> model_catalog();

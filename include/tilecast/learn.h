@@ -334,12 +334,24 @@ struct CalibrateResult {
 /// GPU, Error{kIo} where the output cannot be written.
 CalibrateResult calibrate(const CalibrateOptions& options);
 
+/// A kernel of the work that a calibration is for.
+struct WorkKernel {
+  std::string op;
+  std::string dtype;  ///< as KernelForecast::dtype: "bf16", "bf16/fp8"
+  std::string software;
+  std::vector<std::pair<std::string, int64_t>> sizes;
+  int64_t flops = 0;
+  double share = 1;  ///< of the time of the work
+};
+
 /// Which kernels of a GPU to measure first.
 struct SuggestOptions {
   std::string gpu;         ///< as in CalibrateOptions
   size_t count = 0;        ///< kernels to name
   std::string candidates;  ///< CSV of kernels, timed or not, to choose from; "": model-like sizes
   std::string weights_folder;  ///< "" for the embedded weights
+  /// Kernels to choose from, each weighed by its share; empty: `candidates`.
+  std::vector<WorkKernel> work = {};
 };
 
 /// The kernels that tell most: one after the other, that which narrows the forecasts of all

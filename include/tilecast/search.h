@@ -209,8 +209,8 @@ struct ComparedGpu {
 struct GpuComparison {
   std::string model;
   Request request;
-  std::string input;      ///< as in Forecast; "" for text generation
-  int64_t gpus_each = 1;  ///< GPUs of each kind that the request uses
+  std::string input;                     ///< as in Forecast; "" for text generation
+  int64_t gpus_each = 1;                 ///< GPUs of each kind that the request uses
   std::vector<std::string> assumptions;  ///< of the first GPU that has a forecast
   /// Sorted: requests that fit before requests that do not, errors last; servers that keep up with
   /// the load before others; then by goodput, else by time.
@@ -225,7 +225,8 @@ struct GpuComparison {
           {"gpu_comparison"});
     field("model", "", "name of the model", &GpuComparison::model);
     field("gpus_each", "", "GPUs of each kind that the request uses", &GpuComparison::gpus_each);
-    field("assumptions", "", "what matters to the numbers, as in a forecast; of the first GPU given",
+    field("assumptions", "",
+          "what matters to the numbers, as in a forecast; of the first GPU given",
           &GpuComparison::assumptions);
     field("gpus", "",
           "those that fit, then those that do not, then those without a forecast; servers that "
@@ -854,8 +855,9 @@ struct ServingPlan {
   Percentile percentile = Percentile::kP99;
   /// Candidates in this order: first those that meet the limits, most tokens/s for each GPU (with
   /// prices of several kinds: for each unit of money) first, but the simplest of those that tie
-  /// before all, and the best load of each layout before other loads; then those that miss them, the nearest
-  /// first; then what was pruned or not simulated; then what does not fit, the nearest first.
+  /// before all, and the best load of each layout before other loads; then those that miss them,
+  /// the nearest first; then what was pruned or not simulated; then what does not fit, the nearest
+  /// first.
   std::vector<ServingCandidate> candidates;
   size_t meeting = 0, simulated = 0, pruned = 0, fitting = 0;
   /// Layouts of the candidates that meet the limits: the first ones are the best load of each.

@@ -69,6 +69,11 @@ std::string kernel_table(const KernelAnswer& answer, const TableStyle& style = {
 std::vector<std::string> kernel_warnings(const std::vector<KernelForecast>& kernels);
 
 /// Lists of the known GPUs, models and operators. Numbers in JSON are in SI units.
+/// Each number of a file with its source.
+std::string data_file_table(const DataFile& file, const TableStyle& style);
+
+std::string installation_table(const Installation& installation, const TableStyle& style);
+
 std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& style = {});
 
 std::string clusters_table(const std::vector<ClusterEntry>& clusters, const TableStyle& style = {});

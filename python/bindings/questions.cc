@@ -127,6 +127,7 @@ struct ToObject {
   py::object operator()(AcceleratorOccupancy&) const {
     return py::str(*view(reply.answer, "text"));
   }
+  py::object operator()(DataFile& file) const { return py::str(file.json); }
   py::object operator()(SuggestedKernels& kernels) const { return py::str(kernels.csv); }
   template <typename T>
   py::object operator()(T& result) const {

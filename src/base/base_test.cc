@@ -5,12 +5,14 @@
 
 #include <csignal>
 #include <filesystem>
+#include <limits>
 
 #include "base/checked.h"
 #include "base/csv.h"
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/json.h"
+#include "base/number.h"
 #include "base/part_file.h"
 #include "base/quantile.h"
 #include "base/rng.h"
@@ -331,6 +333,19 @@ TEST(Text, OptionsInBackquotesBecomeFlags) {
             "--batch: expected 1; use --max-num-seqs 4");
   EXPECT_EQ(options_as_flags("no option"), "no option");
   EXPECT_EQ(options_as_flags("a ` b `` c `Not one` d `"), "a ` b `` c `Not one` d `");
+}
+
+TEST(Numbers, WholeOnesMayEndInAFactor) {
+  EXPECT_EQ(parse_whole("1k"), 1000);
+  EXPECT_EQ(parse_whole("1.5K"), 1500);
+  EXPECT_EQ(parse_whole("4Ki"), 4096);
+  EXPECT_EQ(parse_whole("1G"), 1'000'000'000);
+  EXPECT_EQ(parse_whole("15T"), 15'000'000'000'000);
+  EXPECT_EQ(parse_whole("-2M"), -2'000'000);
+  EXPECT_EQ(parse_whole("9223372036854775807"), std::numeric_limits<int64_t>::max());
+  for (const char* wrong :
+       {"", "k", "i", "ki", "1kk", "1 k", "1.0001k", "1e400G", "9000000000T", "nank"})
+    EXPECT_EQ(parse_whole(wrong), std::nullopt) << wrong;
 }
 
 }  // namespace

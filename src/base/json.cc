@@ -139,7 +139,8 @@ std::vector<std::string> JsonObject::strings(const std::string& key) const {
 void JsonObject::reject_unknown(const std::vector<std::string>& known) const {
   for (const auto& item : json_->items()) {
     if (std::find(known.begin(), known.end(), item.key()) == known.end())
-      fail(item.key(), "unknown field" + did_you_mean(item.key(), known));
+      fail(item.key(), fmt::format("unknown field{}; known: {}", did_you_mean(item.key(), known),
+                                   join(known, ", ")));
   }
 }
 

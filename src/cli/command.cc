@@ -31,9 +31,24 @@ Command simple_command(const std::string& name, std::vector<CommandOption> shown
           .run = run_question};
 }
 
-Command list_command(const std::string& name) {
-  return simple_command(name, {format_option({"table", "json"})}, {"[options]"},
-                        {"tilecast " + name + " --format json"});
+/// The list; for the name of one thing that has a file, that file.
+void run_list(const Command& command, const Given& given) {
+  const std::string name = text_of(given, "NAME");
+  if (!name.empty() && command.name != "ops" && find_data_file(command.name, name)) {
+    Given file = given;
+    file["KIND"].texts = {command.name};
+    return show(ask(command, "data_file", file), given,
+                output_style(text_of(given, "output-file")));
+  }
+  run_question(command, given);
+}
+
+Command list_command(const std::string& name, const std::string& one) {
+  Command list = simple_command(
+      name, {format_option({"table", "json"})}, {"[NAME] [options]"},
+      {"tilecast " + name, "tilecast " + name + " " + one, "tilecast " + name + " --format json"});
+  list.run = run_list;
+  return list;
 }
 
 Command kernel_command() {
@@ -92,10 +107,25 @@ Command evaluate_command() {
 
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
-      forecast_command(),       compare_command(),      kernel_command(),    collective_command(),
-      plan_command(),           shard_command(),        evaluate_command(),  train_command(),
-      calibrate_command(),      tune_command(),         sweep_command(),     list_command("gpus"),
-      list_command("clusters"), list_command("models"), list_command("ops"), completion_command()};
+      forecast_command(),
+      compare_command(),
+      kernel_command(),
+      collective_command(),
+      plan_command(),
+      shard_command(),
+      evaluate_command(),
+      train_command(),
+      calibrate_command(),
+      tune_command(),
+      sweep_command(),
+      list_command("gpus", "H100"),
+      list_command("clusters", "dgx-h100"),
+      list_command("models", "llama"),
+      list_command("ops", "linear"),
+      simple_command("doctor", {format_option({"table", "json"})}, {"[options]"},
+                     {"tilecast doctor"}),
+      help_command(),
+      completion_command()};
   return all;
 }
 

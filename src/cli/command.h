@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <stdexcept>
 #include <string>
@@ -22,6 +23,8 @@ struct Command {
   std::function<std::vector<OptionGroup>()> groups;
   std::vector<std::string> examples;
   void (*run)(const Command&, const Given&);
+  /// Keys of the options that the short help shows; empty: all.
+  std::vector<std::string> essential = {};
 };
 
 /// All commands, in the order of the help.
@@ -35,13 +38,16 @@ Command calibrate_command();
 Command tune_command();
 Command sweep_command();
 Command completion_command();
+Command help_command();
 
 /// Reads the command line and runs the command. Throws UsageError and what the command throws.
 void run_command_line(int argc, char** argv);
 
-/// The texts of 'tilecast --help' and 'tilecast COMMAND --help'.
+enum class HelpLength : uint8_t { kShort, kFull };
+
+/// The texts of 'tilecast --help' and 'tilecast COMMAND --help' or '--help-all'.
 std::string program_help();
-std::string command_help(const Command& command);
+std::string command_help(const Command& command, HelpLength length);
 
 /// A script for a shell, or the manual page (troff).
 std::string bash_completion();

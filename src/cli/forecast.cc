@@ -201,7 +201,19 @@ Command forecast_command() {
           .examples = {"tilecast forecast gpt2_large --gpu H100 --mode training --batch 4",
                        "tilecast forecast llama-3-8b --gpu H100 --prompt 1024 --output 256",
                        "tilecast forecast llama-3-8b --gpus H100,L40S,MI300X --prompt 1024"},
-          .run = run_forecast};
+          .run = run_forecast,
+          .essential = {"gpu",        "gpus",
+                        "cluster",    "mode",
+                        "batch",      "seq",
+                        "dtype",      "attention",
+                        "optimizer",  "checkpointing",
+                        "lora-rank",  "tp",
+                        "pp",         "dp",
+                        "zero",       "micro-batch-size",
+                        "prompt",     "output",
+                        "software",   "rate",
+                        "kv-dtype",   "format",
+                        "output-file"}};
 }
 
 }  // namespace tilecast

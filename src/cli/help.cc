@@ -6,6 +6,7 @@
 #include "cli/command.h"
 #include "cli/terminal.h"
 #include "report/text_table.h"
+#include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {
@@ -26,23 +27,25 @@ std::string entry(const std::string& left, const std::string& text, size_t width
   return out;
 }
 
-std::string option_text(const CommandOption& option) {
-  std::string text = option.help;
+/// In short, what it is without its details.
+std::string option_text(const CommandOption& option, HelpLength length) {
+  const bool full = length == HelpLength::kFull;
+  std::string text = full ? option.help : option.help.substr(0, option.help.find("; "));
   // A list of choices that is too long for the placeholder is part of the text.
-  if (!option.value.empty() && !option.choices.empty())
+  if (full && !option.value.empty() && !option.choices.empty())
     text += " (" + join(option.choices, ", ") + ")";
   if (!option.default_value.empty()) text += " [" + option.default_value + "]";
   if (option.required && !option.is_argument()) text += " (required)";
   return text;
 }
 
-std::string option_entry(const CommandOption& option, size_t width) {
+std::string option_entry(const CommandOption& option, size_t width, HelpLength length) {
   std::string left = join(option.flags(), ", ");
   if (option.is_argument())
     left += option.repeated ? " ..." : "";
   else if (!option.is_switch())
     left += " " + option.shown_value() + (option.repeated ? " ..." : "");
-  return entry(left, option_text(option), width);
+  return entry(left, option_text(option, length), width);
 }
 
 std::string wrapped(const std::string& text, size_t width) {
@@ -54,9 +57,50 @@ size_t help_width() {
   return static_cast<size_t>(std::clamp(output_style("").width, 40, 100));
 }
 
+/// "Families of config.json that are read": what has no command of its own.
+std::string families_help() {
+  TextTable table;
+  table.header = {"model_type", "family"};
+  table.fit = {Fit::kWhole, Fit::kWrap};
+  for (const FamilyEntry& family : family_catalog())
+    table.rows.push_back({family.name, family.description});
+  return "Families of models whose config.json is read:\n\n" +
+         format_text_table(table, output_style(""));
+}
+
+void run_help(const Command&, const Given& given) {
+  const std::string wanted = text_of(given, "COMMAND");
+  if (wanted.empty()) return emit(program_help(), "");
+  if (wanted == "families") return emit(families_help(), "");
+  std::vector<std::string> names = {"families"};
+  for (const Command& command : commands()) {
+    if (command.name == wanted) return emit(command_help(command, HelpLength::kFull), "");
+    names.push_back(command.name);
+  }
+  throw UsageError(fmt::format("help: no command '{}'{}; known: {}", shown_name(wanted),
+                               did_you_mean(wanted, names), join(names, ", ")));
+}
+
 }  // namespace
 
-std::string command_help(const Command& command) {
+Command help_command() {
+  return {.name = "help",
+          .help = "Help on a command, with all its options",
+          .usage = {"[COMMAND]", "families  # of models, by the model_type of their config.json"},
+          .groups =
+              [] {
+                return std::vector<OptionGroup>{
+                    {"Arguments", {{.names = "COMMAND", .help = "a command, or families"}}},
+                    {"Options", {}}};
+              },
+          .examples = {"tilecast help plan"},
+          .run = run_help};
+}
+
+std::string command_help(const Command& command, HelpLength length) {
+  const std::vector<std::string>& essential = command.essential;
+  const bool all = length == HelpLength::kFull || essential.empty();
+  size_t left_out = 0;
   const TableStyle style = output_style("");
   const size_t width = help_width();
   std::string out = wrapped(command.help, width) + "\n";
@@ -67,12 +111,24 @@ std::string command_help(const Command& command) {
     before = "       ";
   }
   for (const OptionGroup& group : command.groups()) {
-    if (group.options.empty()) continue;
-    out +=
-        "\n" + paint(join(wrap_text(group.title + ":", width), "\n"), Color::kBold, style) + "\n";
-    for (const CommandOption& option : group.options) out += option_entry(option, width);
-    if (group.title == "Options") out += entry("-h, --help", "this text", width);
+    std::string entries;
+    for (const CommandOption& option : group.options) {
+      const bool shown =
+          all || option.is_argument() ||
+          std::find(essential.begin(), essential.end(), option.key()) != essential.end();
+      if (shown) entries += option_entry(option, width, all ? HelpLength::kFull : length);
+      left_out += shown ? 0 : 1;
+    }
+    if (group.title == "Options") {
+      entries += entry("-h, --help", "this text", width);
+      if (!essential.empty()) entries += entry("--help-all", "all options", width);
+    }
+    if (entries.empty()) continue;
+    out += "\n" + paint(join(wrap_text(group.title + ":", width), "\n"), Color::kBold, style) +
+           "\n" + entries;
   }
+  if (left_out > 0)
+    out += fmt::format("\n{} more options: tilecast {} --help-all\n", left_out, command.name);
   out += "\n" + paint("Examples:", Color::kBold, style) + "\n";
   for (const std::string& example : command.examples) out += "  " + example + "\n";
   return out;
@@ -86,7 +142,7 @@ std::string program_help() {
           "Forecasts how long a deep-learning model takes and how much memory it needs on a GPU, "
           "from the model's description and the device's data sheet.",
           width) +
-      "\nUsage: tilecast COMMAND [options]\n       tilecast COMMAND --help\n\n" +
+      "\nUsage: tilecast COMMAND [options]\n       tilecast help [COMMAND]\n\n" +
       paint("Commands:", Color::kBold, style) + "\n";
   for (const Command& command : commands()) out += entry(command.name, command.help, width);
   out +=

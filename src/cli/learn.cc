@@ -24,6 +24,7 @@ void run_calibrate(const Command& command, const Given& given) {
     throw UsageError("calibrate: --suggest and --measurements are mutually exclusive");
   if (!suggest && has(given, "candidates"))
     throw UsageError("calibrate: --candidates needs --suggest N");
+  if (!suggest && has(given, "model")) throw UsageError("calibrate: --model needs --suggest N");
   const std::string output = text_of(given, "output-file");
   if (!suggest && (!measured || output.empty()))
     throw UsageError("calibrate: give --measurements FILE and -o FILE, or --suggest N");
@@ -66,15 +67,19 @@ Command train_command() {
 }
 
 Command calibrate_command() {
-  return {.name = "calibrate",
-          .help = std::string(question("calibrate").help),
-          .usage = {"--gpu GPU --suggest N [--candidates FILE] [-o FILE]",
-                    "--gpu GPU --measurements FILE... -o FILE"},
-          .groups = calibrate_groups,
-          .examples = {"tilecast calibrate --gpu L40S --suggest 20 -o few.csv   # add latency_s",
-                       "tilecast calibrate --gpu L40S --measurements few.csv -o l40s.json",
-                       "tilecast forecast gpt2_large --gpu L40S --calibration l40s.json"},
-          .run = run_calibrate};
+  return {
+      .name = "calibrate",
+      .help = std::string(question("calibrate").help),
+      .usage = {"--gpu GPU --suggest N [--model MODEL --dtype D --software S] [-o FILE]",
+                "--gpu GPU --suggest N --candidates FILE [-o FILE]",
+                "--gpu GPU --measurements FILE... -o FILE"},
+      .groups = calibrate_groups,
+      .examples =
+          {"tilecast calibrate --gpu L40S --suggest 20 --model llama-3-8b --dtype bf16 -o few.csv",
+           "sh measure/run.sh --list few.csv   # on that GPU; or fill in latency_s",
+           "tilecast calibrate --gpu L40S --measurements few.csv -o l40s.json",
+           "tilecast forecast gpt2_large --gpu L40S --calibration l40s.json"},
+      .run = run_calibrate};
 }
 
 Command sweep_command() {

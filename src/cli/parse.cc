@@ -17,7 +17,7 @@ namespace {
 struct Target {
   const Command* command = nullptr;
   CLI::App* app = nullptr;
-  bool help = false;
+  bool help = false, help_all = false;
   std::vector<CommandOption> options;
   /// Values of each option; a deque, because CLI11 keeps references.
   std::deque<std::vector<std::string>> values;
@@ -30,6 +30,7 @@ void add_command(CLI::App& program, const Command& command, bool with_options, T
   target.app->set_help_flag("");
   target.app->allow_extras();  // reported below, with similar flags
   target.app->add_flag("-h,--help", target.help);
+  target.app->add_flag("--help-all", target.help_all);
   if (with_options) target.options = distinct_options(command.groups());
   for (const CommandOption& option : target.options) {
     target.values.emplace_back();
@@ -52,7 +53,7 @@ void add_command(CLI::App& program, const Command& command, bool with_options, T
   if (extra.size() < 2 || extra.front() != '-')
     throw UsageError(
         fmt::format("{}: unexpected argument '{}'{}", command.name, extra, see_help(command)));
-  std::vector<std::string> known = {"--help"};
+  std::vector<std::string> known = {"--help", "--help-all"};
   for (const CommandOption& option : distinct_options(command.groups())) {
     if (option.is_argument()) continue;
     for (const std::string& flag : option.flags()) {
@@ -160,12 +161,13 @@ void run_command_line(int argc, char** argv) {
   }
   if (help) return emit(program_help(), "");
   if (version) return emit("tilecast " TILECAST_VERSION "\n", "");
-  if (const std::vector<std::string> extras = program.remaining();
-      !extras.empty() || program.get_subcommands().empty())
-    refuse_command(extras);
+  const std::vector<std::string> extras = program.remaining();
+  if (!extras.empty()) refuse_command(extras);
+  if (program.get_subcommands().empty()) return emit(program_help(), "");
   for (const Target& target : targets) {
     if (!target.app->parsed()) continue;
-    if (target.help) return emit(command_help(*target.command), "");
+    if (target.help_all) return emit(command_help(*target.command, HelpLength::kFull), "");
+    if (target.help) return emit(command_help(*target.command, HelpLength::kShort), "");
     return target.command->run(*target.command, given_of(target));
   }
 }

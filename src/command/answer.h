@@ -28,7 +28,7 @@ using Answer =
                  Evaluation, AcceleratorEvaluations, TuneEvaluations, TrainResult,
                  CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
                  ProductAnswer, SweepResult, std::vector<GpuEntry>, std::vector<ClusterEntry>,
-                 std::vector<ModelEntry>, std::vector<OpEntry>>;
+                 std::vector<ModelEntry>, std::vector<OpEntry>, DataFile, Installation>;
 
 /// Inputs of a forecast of a pass.
 struct AskedPass {

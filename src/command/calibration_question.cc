@@ -1,14 +1,31 @@
 // A few measurements of a GPU: which to make, and what to learn from them.
 
+#include <fmt/format.h>
+
+#include <span>
+#include <utility>
+
 #include "command/question.h"
 #include "command/shared_options.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
 using Measured = CalibrateOptions;
-using Wanted = SuggestOptions;
+/// Kernels to measure, of the work of a model if there is one.
+struct Wanted : SuggestOptions {
+  ModelSource model;
+  std::vector<GivenOption> words;
+};
+
+/// Options of the work: of one pass, or with `prompt` of text generation.
+constexpr std::pair<const char*, RequestKind> kWorkOptions[] = {
+    {"mode", RequestKind::kPass},       {"batch", RequestKind::kPass},
+    {"seq", RequestKind::kPass},        {"dtype", RequestKind::kPass},
+    {"attention", RequestKind::kPass},  {"software", RequestKind::kPass},
+    {"prompt", RequestKind::kGenerate}, {"kv-dtype", RequestKind::kGenerate}};
 
 std::vector<OptionGroup> calibrate_groups() {
   CommandOption output = output_option(into<&Measured::output>());
@@ -34,18 +51,25 @@ std::vector<OptionGroup> calibrate_groups() {
 
 std::vector<OptionGroup> suggest_groups() {
   constexpr int64_t kMaxKernels = 10000;
-  CommandOption gpu = gpu_option(into<&Wanted::gpu>());
-  return {{"Options",
-           {gpu,
-            whole_option("--suggest", "", "list the N kernels whose measurement tells most",
-                         into<&Wanted::count>(), 1, kMaxKernels),
-            {.names = "--candidates",
-             .value = "FILE",
-             .help = "kernels of that GPU, timed or not, to choose from; by default "
-                     "those that models have",
-             .kind = ValueKind::kFile,
-             .set = into<&Wanted::candidates>()},
-            weights_option(into<&Wanted::weights_folder>())}}};
+  std::vector<CommandOption> options = {
+      gpu_option(into<&Wanted::gpu>()),
+      whole_option("--suggest", "", "list the N kernels whose measurement tells most",
+                   into<&Wanted::count>(), 1, kMaxKernels),
+      {.names = "--model",
+       .value = "MODEL",
+       .help = "chooses from the kernels of this model, those with most of its time first",
+       .kind = ValueKind::kModel,
+       .set = into<&Wanted::model>()},
+      {.names = "--candidates",
+       .value = "FILE",
+       .help = "kernels of that GPU, timed or not, to choose from; by default "
+               "those that models have",
+       .kind = ValueKind::kFile,
+       .set = into<&Wanted::candidates>()}};
+  for (const auto& [name, kind] : kWorkOptions)
+    options.push_back(request_option(name, kind, into_request<&Wanted::words>()));
+  options.push_back(weights_option(into<&Wanted::weights_folder>()));
+  return {{"Options", std::move(options)}};
 }
 
 Reply answer_calibrate(Measured&& asked, const Given&, const Asking&) {
@@ -56,7 +80,44 @@ Reply answer_calibrate(Measured&& asked, const Given&, const Asking&) {
   return {.answer = std::move(result), .warnings = std::move(warnings)};
 }
 
+std::span<const KernelForecast> kernels_of(const Result& result) {
+  if (const auto* pass = std::get_if<Forecast>(&result)) return pass->kernels;
+  if (const auto* tokens = std::get_if<LlmForecast>(&result)) return tokens->kernels;
+  return {};
+}
+
+/// The kernels of a forecast of the work, with their shares of its time.
+std::vector<WorkKernel> work_of(const Wanted& asked) {
+  const Forecaster forecaster(asked.weights_folder, "");
+  const Request request = make_request(asked.words);
+  const Result result =
+      tilecast::ask(forecaster, asked.model.load(), load_gpu_ref(asked.gpu), request);
+  const bool tokens = std::holds_alternative<LlmForecast>(result);
+  const std::string software(request.execution.software
+                                 ? software_name(*request.execution.software)
+                                 : std::string_view(tokens ? "vllm" : "pytorch"));
+  std::vector<WorkKernel> work;
+  for (const KernelForecast& kernel : kernels_of(result)) {
+    WorkKernel one{.op = std::string(kernel.op),
+                   .dtype = std::string(kernel.dtype),
+                   .software = software,
+                   .sizes = {},
+                   .flops = kernel.flops,
+                   .share = kernel.latency_s * static_cast<double>(kernel.count)};
+    for (size_t i = 0; i < kernel.shape.names.size(); ++i)
+      one.sizes.emplace_back(kernel.shape.names[i], kernel.shape.values[i]);
+    work.push_back(std::move(one));
+  }
+  return work;
+}
+
 Reply answer_suggest(Wanted&& asked, const Given&, const Asking&) {
+  const bool of_model = asked.model.read || !asked.model.name.empty();
+  if (!of_model && !asked.words.empty())
+    throw OptionError(fmt::format("`{}` is that of a `model`: add it", asked.words.front().name));
+  if (of_model && !asked.candidates.empty())
+    throw OptionError("`model` and `candidates` are mutually exclusive");
+  if (of_model) asked.work = work_of(asked);
   SuggestedKernels kernels{.csv = suggest_kernels(asked),
                            .warnings = load_gpu_ref(asked.gpu).warnings()};
   std::vector<std::string> warnings = kernels.warnings;

@@ -15,6 +15,7 @@ std::span<const Question> questions() {
       table.push_back(one);
     for (const Question& one : calibration_questions()) table.push_back(one);
     for (const Question& one : catalog_questions()) table.push_back(one);
+    table.push_back(doctor_question());
     return table;
   }();
   return all;

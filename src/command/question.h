@@ -61,6 +61,7 @@ std::vector<Question> calibration_questions();
 Question tune_question();
 Question sweep_question();
 std::vector<Question> catalog_questions();
+Question doctor_question();
 
 namespace internal {
 

@@ -53,6 +53,9 @@ std::string table(const std::vector<ModelEntry>& e, const TableStyle& s) {
 }
 std::string table(const std::vector<OpEntry>& e, const TableStyle& s) { return ops_table(e, s); }
 
+std::string table(const DataFile& f, const TableStyle& s) { return data_file_table(f, s); }
+std::string table(const Installation& i, const TableStyle& s) { return installation_table(i, s); }
+
 /// Results that have a table of fields; lists in a record of their own where the document has more
 /// than the list.
 template <typename T>
@@ -65,6 +68,8 @@ std::string json(const std::vector<GpuEntry>& e) { return to_json(e); }
 std::string json(const std::vector<ClusterEntry>& e) { return to_json(e); }
 std::string json(const std::vector<ModelEntry>& e) { return to_json(e); }
 std::string json(const std::vector<OpEntry>& e) { return to_json(e); }
+
+std::string json(const DataFile& f) { return f.json; }
 
 std::string csv(const Forecast& f) { return to_csv(f.kernels); }
 std::string csv(const LlmForecast& f) { return to_csv(f.kernels); }

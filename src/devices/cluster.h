@@ -89,6 +89,9 @@ Cluster with_gpus_per_node(const Cluster& cluster, int64_t gpus);
 
 /// A bundled cluster by id, name or alias (case and punctuation ignored), or the path of a cluster
 /// file. Throws Error{kNotFound} with the nearest names, Error{kInput} for a broken file.
+/// Whether `name` is the cluster's id, name or an alias; case and punctuation are ignored.
+bool is_named(const Cluster& cluster, std::string_view name);
+
 Cluster find_cluster(const std::string& name_or_path);
 
 /// All clusters of data/clusters, sorted by id. Read once, on first use.

@@ -85,20 +85,22 @@ const std::vector<Cluster>& bundled_clusters() {
   return clusters;
 }
 
+bool is_named(const Cluster& cluster, std::string_view name) {
+  const std::string wanted = normalized_name(name);
+  const auto same = [&](const std::string& other) { return normalized_name(other) == wanted; };
+  return same(cluster.id) || same(cluster.name) ||
+         std::any_of(cluster.aliases.begin(), cluster.aliases.end(), same);
+}
+
 Cluster find_cluster(const std::string& name_or_path) {
   if (is_path(name_or_path))
     return parse_cluster(read_file(name_or_path, kMaxClusterBytes), printable(name_or_path),
                          std::filesystem::path(name_or_path).parent_path());
-  const std::string wanted = normalized_name(name_or_path);
   std::vector<std::string> names;
   for (const Cluster& cluster : bundled_clusters()) {
-    std::vector<std::string> own = cluster.aliases;
-    own.push_back(cluster.id);
-    own.push_back(cluster.name);
-    for (const std::string& name : own) {
-      if (normalized_name(name) == wanted) return cluster;
-    }
-    names.insert(names.end(), own.begin(), own.end() - 1);
+    if (is_named(cluster, name_or_path)) return cluster;
+    names.push_back(cluster.id);
+    names.insert(names.end(), cluster.aliases.begin(), cluster.aliases.end());
   }
   throw Error(ErrorKind::kNotFound,
               fmt::format("unknown cluster '{}'{}; 'tilecast clusters' lists all, or give the path "

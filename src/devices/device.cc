@@ -71,11 +71,12 @@ constexpr auto kGpuFields = std::to_array<const char*>({"sm_count",
                                                         "schedulers_per_sm",
                                                         "issue_per_clock"});
 
-/// Optional fields of a GPU: read from the file, or replaced by another value with a warning.
+/// Optional fields of a GPU: read from the file, or replaced by another value, which `missing`
+/// notes.
 class OptionalFields {
  public:
-  OptionalFields(const JsonObject& file, std::vector<std::string>& warnings)
-      : file_(file), warnings_(warnings) {}
+  OptionalFields(const JsonObject& file, std::vector<std::string>& missing)
+      : file_(file), missing_(missing) {}
 
   int64_t whole_or(const std::string& key, const std::string& unit, int64_t fallback,
                    const std::string& what) {
@@ -94,15 +95,15 @@ class OptionalFields {
  private:
   bool present(const std::string& key, const std::string& what) {
     if (file_.has(key)) return true;
-    warnings_.push_back(fmt::format("{}: '{}' is missing; using {}", file_.where(), key, what));
+    missing_.push_back(fmt::format("{} {}", key, what));
     return false;
   }
 
   const JsonObject& file_;
-  std::vector<std::string>& warnings_;
+  std::vector<std::string>& missing_;
 };
 
-Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
+Gpu read_gpu(const JsonObject& file, std::vector<std::string>& missing) {
   Gpu gpu;
   gpu.sm_count = sourced_integer(file, "sm_count", "1");
   gpu.boost_clock_hz = sourced_number(file, "boost_clock_hz", "Hz");
@@ -112,7 +113,7 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
   if (file.has("matrix_flops_per_s")) gpu.matrix_flops_per_s = rates(file, "matrix_flops_per_s");
 
   // The defaults are taken from current data-center GPUs (NVIDIA H100 whitepaper).
-  OptionalFields optional(file, warnings);
+  OptionalFields optional(file, missing);
   gpu.lanes_per_sm = optional.whole_or("lanes_per_sm", "1", 128, "128 lanes");
   gpu.l2_bytes = optional.whole_or("l2_bytes", "B", 32 << 20, "32 MiB");
   gpu.on_chip_bytes_per_sm = optional.whole_or("on_chip_bytes_per_sm", "B", 128 << 10, "128 KiB");
@@ -129,9 +130,9 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& warnings) {
 
 /// The fields that are derived from the others where the file leaves them out, each also from those
 /// before it.
-void read_architecture(const JsonObject& file, Device& device) {
+void read_architecture(const JsonObject& file, Device& device, std::vector<std::string>& missing) {
   Gpu& gpu = std::get<Gpu>(device.chip);
-  OptionalFields optional(file, device.warnings);
+  OptionalFields optional(file, missing);
   gpu.architecture = optional.word_or("architecture", derived_architecture(device));
   gpu.matrix_instruction =
       optional.word_or("matrix_instruction", derived_matrix_instruction(device));
@@ -199,8 +200,12 @@ Device parse_device(std::string_view json_text, const std::string& where) {
   device.memory_bytes = sourced_integer(file, "memory_bytes", "B");
   device.memory_bytes_per_s = sourced_number(file, "memory_bytes_per_s", "B/s");
   if (is_gpu) {
-    device.chip = read_gpu(file, device.warnings);
-    read_architecture(file, device);
+    std::vector<std::string> missing;
+    device.chip = read_gpu(file, missing);
+    read_architecture(file, device, missing);
+    if (!missing.empty())
+      device.warnings.push_back(fmt::format("{}: fields that are missing, with the values used: {}",
+                                            where, join(missing, ", ")));
   } else {
     device.chip = Accelerator{};
   }

@@ -27,6 +27,15 @@ constexpr QuantSchemeInfo kSchemes[kSchemeCount] = {
     {"fp4_fp8", DType::kFp4, DType::kFp8, 32, 8},
 };
 
+struct Alias {
+  std::string_view name;
+  QuantScheme scheme;
+};
+constexpr Alias kAliases[] = {
+    {"awq", QuantScheme::kInt4WeightOnly},  {"gptq", QuantScheme::kInt4WeightOnly},
+    {"int4", QuantScheme::kInt4WeightOnly}, {"w4a16", QuantScheme::kInt4WeightOnly},
+    {"nvfp4", QuantScheme::kFp4},           {"mxfp4", QuantScheme::kFp4Fp8}};
+
 constexpr int64_t kBitsPerByte = 8;
 
 /// Bits of the scales of all groups.
@@ -48,7 +57,16 @@ std::vector<std::string> scheme_names() {
   return names;
 }
 
+std::vector<std::string> scheme_aliases() {
+  std::vector<std::string> names;
+  for (const Alias& alias : kAliases) names.emplace_back(alias.name);
+  return names;
+}
+
 std::optional<QuantScheme> find_scheme(std::string_view name) {
+  for (const Alias& alias : kAliases) {
+    if (alias.name == name) return alias.scheme;
+  }
   for (size_t i = 1; i < kSchemeCount; ++i) {
     if (kSchemes[i].name == name) return static_cast<QuantScheme>(i);
   }

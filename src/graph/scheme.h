@@ -42,6 +42,8 @@ const QuantSchemeInfo& scheme_info(QuantScheme scheme);
 /// "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo",
 /// "fp4_fp8".
 std::vector<std::string> scheme_names();
+/// Names that checkpoints and serving software have for schemes: "awq", "int4", "nvfp4".
+std::vector<std::string> scheme_aliases();
 /// nullopt if no scheme has that name.
 std::optional<QuantScheme> find_scheme(std::string_view name);
 

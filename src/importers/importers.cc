@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "importers/bundled.h"
 #include "importers/gguf/parts.h"
+#include "importers/hub.h"
 #include "ops/validate.h"
 #include "tilecast/error.h"
 
@@ -155,6 +156,22 @@ static Model load_config(const fs::path& path) {
 
 namespace {
 
+/// "; did you mean …": bundled and cached models near the name, or near what is left of it without
+/// its last parts ("Llama-3.1-8B-Instruct").
+std::string nearest_models(const std::string& name) {
+  std::vector<std::string> known = bundled_models();
+  for (const CachedModel& model : cached_models())
+    known.push_back(model.name.owner + (model.name.owner.empty() ? "" : "/") + model.name.name);
+  const std::optional<HubName> hub = find_hub_name(name);
+  std::string part = hub ? hub->name : fs::path(name).stem().string();
+  while (true) {
+    if (std::string text = did_you_mean(part, known); !text.empty()) return text;
+    const size_t dash = part.rfind('-');
+    if (dash == std::string::npos || dash == 0) return "";
+    part.resize(dash);
+  }
+}
+
 /// "gpt2_large.json" also means the bundled model if there is no such file.
 const EmbeddedFile* find_bundled(const std::vector<EmbeddedFile>& files, const fs::path& path) {
   const std::string wanted =
@@ -181,10 +198,13 @@ Model load_bundled_model(const std::string& name) {
   if (const EmbeddedFile* file = find_bundled(files, name))
     return import_model(file->content, std::string(file->path));
   throw Error(ErrorKind::kNotFound,
-              fmt::format("{}: no such file, folder or bundled model{}; 'tilecast models' lists "
+              fmt::format("{}: no such file, folder or bundled model{}{}; 'tilecast models' lists "
                           "the bundled ones",
                           shown_name(name),
-                          did_you_mean(fs::path(name).stem().string(), bundled_models())));
+                          find_hub_name(name) ? ", nor in the local cache of Hugging Face (" +
+                                                    printable(hub_cache().string()) + ")"
+                                              : "",
+                          nearest_models(name)));
 }
 
 Model load_model(const std::string& name_or_path) {
@@ -192,7 +212,23 @@ Model load_model(const std::string& name_or_path) {
   const fs::path path(name_or_path);
   if (fs::is_directory(path, code)) return load_config(path / "config.json");
   if (fs::exists(path, code)) return load_config(path);
-  return load_bundled_model(name_or_path);
+  const std::optional<HubName> hub = find_hub_name(name_or_path);
+  if (!hub) return load_bundled_model(name_or_path);
+  if (const std::optional<CachedModel> cached = find_cached_model(*hub)) {
+    const fs::path file = cached->folder / "config.json";
+    Model model = load_config(file);
+    model.name = cached->name.name;
+    model.warnings.push_back(
+        fmt::format("{}: read from {}", name_or_path, printable(file.string())));
+    return model;
+  }
+  if (find_bundled(embedded_files("models/"), hub->name) == nullptr)
+    load_bundled_model(name_or_path);  // throws
+  Model model = load_bundled_model(hub->name);
+  model.warnings.push_back(
+      fmt::format("{}: not in the local cache of Hugging Face; read from the bundled model {}",
+                  name_or_path, model.name));
+  return model;
 }
 
 }  // namespace tilecast

@@ -188,6 +188,9 @@ Model load_model(const std::string& name_or_path);
 /// Names of the bundled models, sorted.
 std::vector<std::string> bundled_models();
 
+/// Families of config.json: `model_type` and what it is.
+std::vector<std::pair<std::string, std::string>> model_families();
+
 /// Reads a model from text. `where` names it in messages.
 Model import_model(const ModelText& text);
 inline Model import_model(std::string_view content, const std::string& where) {

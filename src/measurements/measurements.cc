@@ -218,4 +218,12 @@ MeasurementSet read_measurements(const fs::path& path, Untimed untimed) {
   return set;
 }
 
+bool reads_xz() {
+#ifdef TILECAST_XZ
+  return true;
+#else
+  return false;
+#endif
+}
+
 }  // namespace tilecast

@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "measurements/layouts.h"
 #include "ops/op_def.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 
 // CSV files written by measure/ (defined in docs/reference/measurements.md), and files with fewer
@@ -133,6 +134,8 @@ void read_kernel(const CsvTable& table, const Row& row, const std::string& op,
   RowFacts facts{.gpu = row.text("gpu"), .seconds = untimed ? 0 : row.number("latency_s")};
   if (row.text("protocol") == "single_call") facts.protocol = Protocol::kSingleCall;
   facts.tile = tile_in_name(row.text("kernel_name"));
+  if (const std::string software = row.text("software"); !software.empty())
+    facts.software = parse_software(software, row.where());
   if (row.text("l2") == "warm") facts.caches = Caches::kWarm;
   SizeList sizes = sizes_of(row, op_def(*find_op(op)));
   // The kit stores images by pixel.

@@ -2,6 +2,7 @@
 // transformers 5.23, modeling_deepseek_v32.py and modeling_deepseek_v4.py: the indexer's scores are
 // matrix products, selected keys become a mask, attention is dense.
 
+#include "base/checked.h"
 #include "ops/decompose.h"
 #include "ops/op_def.h"
 
@@ -35,6 +36,16 @@ std::vector<TensorId> decompose_indexer(GraphBuilder& b, const Node& node, const
   const Shape q = f.shape(node.inputs[0]), k = f.shape(node.inputs[1]);
   const int64_t heads = f.number("heads"), tokens = q[0] * q[1];
   const TensorId flat = f.view(node.inputs[0], {q[0], q[1] * heads, k[2]});
+  if (const int64_t block = f.number("block"); block > 1) {  // MiniMax M3, in fp32
+    const auto wide = [&](TensorId x) { return f.op("cast", {x}, {{"dtype", DType::kFp32}}); };
+    TensorId scores = f.op("matmul", {wide(flat), wide(f.transpose(node.inputs[1], {0, 2, 1}))});
+    const int64_t blocks = ceil_divide(k[1], block), pad = blocks * block - k[1];
+    if (pad > 0) scores = f.op("pad", {scores}, {{"pads", Shape{0, 0, 0, 0, 0, pad}}});
+    const TensorId split = f.view(scores, {q[0], q[1] * heads, blocks, block});
+    const TensorId best =
+        f.op("reduce_max", {split}, {{"shape", Shape{q[0], q[1] * heads, blocks}}});
+    return {f.op("top_keys", {best}, {{"top_k", ceil_divide(f.number("top_k"), block)}})};
+  }
   const TensorId scores =
       f.op("relu", {f.op("matmul", {flat, f.transpose(node.inputs[1], {0, 2, 1})})});
   const TensorId wide = f.view(scores, {tokens, heads, k[1]});

@@ -12,17 +12,20 @@
 namespace tilecast {
 namespace {
 
-// linear_scan: values [b, s, heads, d], keys and queries [b, s, groups, n], decay [b, s, heads].
+// linear_scan: values [b, s, heads, d], keys and queries [b, s, groups, n], decay [b, s, heads], or
+// [b, s, heads, n] with a decay for each element of a key (Kimi Delta Attention).
 Scan scan_sizes(const OpContext& context, size_t first_input) {
   const Shape& values = context.input(first_input).shape;
   const Shape& keys = context.input(first_input + 1).shape;
   const Shape& queries = context.input(first_input + 2).shape;
   const Shape& decay = context.input(first_input + 3).shape;
-  if (values.size() != 4 || keys.size() != 4 || keys != queries || keys[0] != values[0] ||
-      keys[1] != values[1] || decay != Shape(values.begin(), values.end() - 1))
+  const bool sizes_fit = values.size() == 4 && keys.size() == 4 && keys == queries &&
+                         keys[0] == values[0] && keys[1] == values[1];
+  const bool one_decay = sizes_fit && decay == Shape(values.begin(), values.end() - 1);
+  if (!one_decay && (!sizes_fit || decay != Shape{values[0], values[1], values[2], keys[3]}))
     context.fail(fmt::format(
         "expected values [b, s, heads, d], keys and queries [b, s, groups, n] "
-        "and a decay [b, s, heads], found {}, {}, {} and {}",
+        "and a decay [b, s, heads] or [b, s, heads, n], found {}, {}, {} and {}",
         format_shape(values), format_shape(keys), format_shape(queries), format_shape(decay)));
   if (keys[2] < 1 || values[2] % keys[2] != 0)
     context.fail(fmt::format("{} groups of keys do not divide {} heads", keys[2], values[2]));

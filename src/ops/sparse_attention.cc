@@ -42,28 +42,44 @@ void expect_all(const OpContext& context, bool fits, const char* what) {
   context.fail(fmt::format("expected {}, found {}", what, found));
 }
 
+/// Keys or, where they are selected in blocks, blocks of them.
+int64_t entries_of(const OpContext& context, int64_t keys) {
+  return ceil_divide(keys, context.integer("block"));
+}
+
 // indexer: q [b, s, heads · d], k [b, t, d], weights [b, s, heads] → selected keys [b, s, top_k].
+// With blocks there are no weights, and each head selects: [b, s · heads, top_k / block].
 std::vector<TensorSpec> infer_indexer(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& k = context.input(1).shape;
-  const Shape& w = context.input(2).shape;
-  const int64_t heads = context.integer("heads");
-  expect_all(
-      context,
-      q.size() == 3 && k.size() == 3 && w.size() == 3 && q[2] == heads * k[2] && w[2] == heads,
-      "q [b, s, heads · d], k [b, t, d] and weights [b, s, heads]");
+  const int64_t heads = context.integer("heads"), block = context.integer("block");
+  const bool weighted = block == 1;
+  expect_all(context,
+             q.size() == 3 && k.size() == 3 && q[2] == heads * k[2] &&
+                 context.input_count() == (weighted ? 3U : 2U) &&
+                 (!weighted || context.input(2).shape == Shape{q[0], q[1], heads}),
+             "q [b, s, heads · d], k [b, t, d] and, of single keys, weights [b, s, heads]");
+  if (!weighted)
+    return {{.shape = {q[0], q[1] * heads,
+                       std::min(ceil_divide(context.integer("top_k"), block),
+                                entries_of(context, k[1]))},
+             .dtype = DType::kInt32}};
   return {
       {.shape = {q[0], q[1], std::min(context.integer("top_k"), k[1])}, .dtype = DType::kInt32}};
 }
 
-// index_scores: q [b, s, heads, d], cache [b, t, d], weights [b, s, heads] → [b, s, t].
+// index_scores: q [b, s, heads, d], cache [b, t, d], weights [b, s, heads] → [b, s, t]; the largest
+// of each block for each head: [b, s · heads, t / block].
 std::vector<TensorSpec> infer_index_scores(const OpContext& context) {
   const Shape& q = context.input(0).shape;
   const Shape& k = context.input(1).shape;
   expect_all(context,
              q.size() == 4 && k.size() == 3 && q[0] == k[0] && q[3] == k[2] &&
-                 context.input(2).shape == Shape{q[0], q[1], q[2]},
-             "q [b, s, heads, d], keys [b, t, d] and weights [b, s, heads]");
+                 context.input_count() == (context.integer("block") == 1 ? 3U : 2U) &&
+                 (context.input_count() == 2 || context.input(2).shape == Shape{q[0], q[1], q[2]}),
+             "q [b, s, heads, d], keys [b, t, d] and, of single keys, weights [b, s, heads]");
+  if (context.integer("block") > 1)
+    return {{.shape = {q[0], q[1] * q[2], entries_of(context, k[1])}, .dtype = DType::kFp32}};
   return {{.shape = {q[0], q[1], k[1]}, .dtype = DType::kFp32}};
 }
 
@@ -197,23 +213,25 @@ AttributeDef number(std::string_view name, std::string_view doc, int64_t fallbac
 
 std::vector<OpDef> sparse_attention_ops() {  // NOLINT(readability-function-size): a table
   const AttributeDef ratio = number("ratio", "tokens per key", 1, 1);
+  const AttributeDef block = number("block", "keys that are selected together", 1, 1);
   const AttributeDef top_k = number("top_k", "keys that a query selects", 2048, 1);
   const AttributeDef selected = number("top_k", "keys that a query selects; 0: all", 0, 0);
   const AttributeDef window = number("window", "last tokens that a query sees; 0: none", 0, 0);
   return {
       {.name = "indexer",
        .doc = "selects keys for each query by the scores of small heads",
-       .min_inputs = 3,
+       .min_inputs = 2,
        .max_inputs = 3,
-       .attributes = {number("heads", "of the indexer", 1, 1), top_k, ratio},
+       .attributes = {number("heads", "of the indexer", 1, 1), top_k, ratio, block},
        .infer = infer_indexer,
        .decompose = decompose_indexer,
        .example = "q: bf16[2, 128, 256] k: bf16[2, 128, 64] w: bf16[2, 128, 4] {heads=4}"},
       {.name = "index_scores",
-       .doc = "scores of an indexer: the sum over heads of weight times relu(q k)",
-       .min_inputs = 3,
+       .doc = "scores of an indexer: the sum over heads of weight times relu(q k); of blocks, each "
+              "head's largest q k",
+       .min_inputs = 2,
        .max_inputs = 3,
-       .attributes = {ratio},
+       .attributes = {ratio, block},
        .infer = infer_index_scores,
        .work = work_index_scores,
        .sizes = sparse_sizes(),

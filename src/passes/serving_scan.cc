@@ -37,6 +37,8 @@ void ServingStep::scan(int32_t index) {
   const Node& node = node_at(index);
   const Shape &vs = module_shape(node.inputs[0]), &ks = module_shape(node.inputs[1]);
   const int64_t heads = vs[2], size = vs[3], groups = ks[2], state_dim = ks[3];
+  // Of a head, or of each element of its keys.
+  const Shape decay(module_shape(node.inputs[3]).begin() + 2, module_shape(node.inputs[3]).end());
   const std::string p = name_prefix(node.name);
   std::vector<TensorId> whole;
   for (const TensorId id : node.inputs) whole.push_back(get(id));
@@ -49,7 +51,7 @@ void ServingStep::scan(int32_t index) {
       return view(rows_of(whole[input], g, p + "rows"), std::move(shape));
     };
     std::vector<TensorId> inputs = {part(0, {heads, size}), part(1, {groups, state_dim}),
-                                    part(2, {groups, state_dim}), part(3, {heads})};
+                                    part(2, {groups, state_dim}), part(3, decay)};
     // vLLM and SGLang keep the states in fp32.
     inputs.push_back(states(p + "states", {g.sequences, heads, size, state_dim}, DType::kFp32));
     const TensorId y = op("linear_scan", std::move(inputs), node.name, node.attributes);

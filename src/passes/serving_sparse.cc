@@ -10,26 +10,30 @@
 
 namespace tilecast {
 
-/// DeepSeek stores the indexer's keys in fp8.
+/// DeepSeek stores the indexer's keys in fp8, MiniMax M3 like its other keys.
 void ServingStep::indexer(int32_t index) {
   const Node& node = node_at(index);
   const std::string p = name_prefix(node.name);
   const auto heads = attribute<int64_t>(node, "heads"), ratio = attribute<int64_t>(node, "ratio");
-  const TensorId q = get(node.inputs[0]), k = get(node.inputs[1]), w = get(node.inputs[2]);
+  const auto block = attribute<int64_t>(node, "block");
+  const TensorId q = get(node.inputs[0]), k = get(node.inputs[1]);
+  const TensorId w = node.inputs.size() > 2 ? get(node.inputs[2]) : -1;
   const int64_t size = to_.tensor(k).shape.back();
   std::vector<TensorId> caches;
   for (const StepRequest::Group& g : request_.groups)
     caches.push_back(states(p + "keys", {g.sequences, ceil_divide(g.past + g.tokens, ratio), size},
-                            DType::kFp8));
+                            block > 1 ? request_.kv_dtype : DType::kFp8));
   caches.front() = op("append_cache", {caches.front(), k}, p + "cache");
   for (size_t i = 0; i < caches.size(); ++i) {
     const RoleScope role(b_, Role::kGroup);
     const StepRequest::Group& g = request_.groups[i];
     const TensorId queries = view(rows_of(q, g, p + "rows"), {g.sequences, g.tokens, heads, size});
-    const TensorId weights = view(rows_of(w, g, p + "rows"), {g.sequences, g.tokens, heads});
+    std::vector<TensorId> inputs = {queries, caches[i]};
+    if (w >= 0) inputs.push_back(view(rows_of(w, g, p + "rows"), {g.sequences, g.tokens, heads}));
     const TensorId scores =
-        op("index_scores", {queries, caches[i], weights}, node.name, {{"ratio", ratio}});
-    op("top_keys", {scores}, node.name, {{"top_k", attribute<int64_t>(node, "top_k")}});
+        op("index_scores", std::move(inputs), node.name, {{"ratio", ratio}, {"block", block}});
+    op("top_keys", {scores}, node.name,
+       {{"top_k", ceil_divide(attribute<int64_t>(node, "top_k"), block)}});
   }
 }
 

@@ -24,6 +24,21 @@ std::string tera(const GpuEntry& gpu, const std::string& dtype) {
   return best > 0 ? format_count(best / 1e12) : "-";
 }
 
+/// One operator with the sizes of its kernel.
+std::string op_text(const OpEntry& op, const TableStyle& style) {
+  Lines lines;
+  lines.add(op.name, "", op.description);
+  if (!op.pytorch.empty()) lines.add("  PyTorch", op.pytorch, "");
+  if (!op.onnx.empty()) lines.add("  ONNX", op.onnx, "");
+  for (const SizeEntry& size : op.sizes) {
+    const std::string value = size.default_value.empty() ? "required" : size.default_value;
+    lines.add(
+        "  " + size.name, value,
+        size.description + (size.choices.empty() ? "" : " (" + join(size.choices, ", ") + ")"));
+  }
+  return lines.text(style);
+}
+
 }  // namespace
 
 std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& style) {
@@ -66,6 +81,7 @@ std::string models_table(const std::vector<ModelEntry>& models, const TableStyle
 }
 
 std::string ops_table(const std::vector<OpEntry>& ops, const TableStyle& style) {
+  if (ops.size() == 1) return op_text(ops.front(), style);
   TextTable table;
   table.header = {"operator", "PyTorch", "ONNX", "what it does"};
   table.fit = {Fit::kWhole, Fit::kFront, Fit::kFront, Fit::kWrap};

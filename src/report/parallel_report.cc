@@ -23,12 +23,12 @@ std::string counted(int64_t count, const std::string& one, const std::string& mo
 
 void add_parallel(Lines& lines, const Forecast& f) {
   const ParallelForecast& p = *f.parallel;
-  lines.add("ranks", format_integer(p.ranks),
-            p.cluster_name.empty()
-                ? "one GPU"
-                : fmt::format("{} of {}{}", counted(p.nodes, "node"), p.cluster_name,
-                              p.nodes > 1 ? fmt::format(", {} GPUs of each", p.ranks / p.nodes)
-                                          : ""));
+  lines.add(
+      "ranks", format_integer(p.ranks),
+      p.cluster_name.empty()
+          ? "one GPU"
+          : fmt::format("{} of {}{}", counted(p.nodes, "node"), p.cluster_name,
+                        p.nodes > 1 ? fmt::format(", {} GPUs of each", p.ranks / p.nodes) : ""));
   lines.add("  batch", format_integer(f.batch),
             fmt::format("{} of {} on each data-parallel rank",
                         counted(p.microbatches, "micro-batch", "micro-batches"),

@@ -284,14 +284,15 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
          "\n";
   add_winner(out, plan, style);
   if (plan.most)
-    out += "\n" + wrapped(fmt::format("It is the simplest of the layouts that tie: throughputs that "
-                                      "differ by less than {:.0f} % do. {:+.1f} %: {}",
-                                      100 * ServingPlan::kTieRatio,
-                                      100 * (plan.candidates[*plan.most].gpu_tokens_per_s /
-                                                 best.gpu_tokens_per_s -
-                                             1),
-                                      options_text(plan, plan.candidates[*plan.most])),
-                          style);
+    out += "\n" +
+           wrapped(
+               fmt::format(
+                   "It is the simplest of the layouts that tie: throughputs that "
+                   "differ by less than {:.0f} % do. {:+.1f} %: {}",
+                   100 * ServingPlan::kTieRatio,
+                   100 * (plan.candidates[*plan.most].gpu_tokens_per_s / best.gpu_tokens_per_s - 1),
+                   options_text(plan, plan.candidates[*plan.most])),
+               style);
   if (const std::string crossed = best.intervals ? crossed_limits(plan, *best.intervals) : "";
       !crossed.empty())
     out += "\n" +
@@ -306,10 +307,10 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
     first.push_back(i);
   if (plan.meeting > 0)
     out += "\n" +
-           title_lines(fmt::format("The best load of {} of the {} layouts that {}", first.size(),
-                                   plan.layouts,
-                                   plan.limited() ? "meet the limits" : "were simulated"),
-                       style) +
+           title_lines(
+               fmt::format("The best load of {} of the {} layouts that {}", first.size(),
+                           plan.layouts, plan.limited() ? "meet the limits" : "were simulated"),
+               style) +
            "\n" + candidates_table(plan, first, style, true);
   add_intervals(out, plan, first, style);
   out += "\n" +

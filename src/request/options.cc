@@ -190,6 +190,7 @@ std::vector<std::string> precision_names(bool autocast) {
   names.insert(names.end(), {"bf16", "fp16"});
   if (autocast) names.insert(names.end(), {"amp", "amp-fp16"});
   for (const std::string& scheme : scheme_names()) names.push_back(scheme);
+  for (const std::string& alias : scheme_aliases()) names.push_back(alias);
   return names;
 }
 

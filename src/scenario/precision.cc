@@ -52,6 +52,7 @@ class Resolver {
     if (asked == kAutocastBf16 || asked == kAutocastFp16) {
       autocast_in(asked == kAutocastBf16 ? DType::kBf16 : DType::kFp16);
     } else if (const std::optional<QuantScheme> scheme = find_scheme(asked)) {
+      p_.name = scheme_info(*scheme).name;  // of an alias too
       scheme_for_all(*scheme);
     } else {
       p_.dtype = *find_dtype(asked);

@@ -27,6 +27,7 @@ template const RecordDef& record_of<Forecast>();
 template const RecordDef& record_of<ForecastTotals>();
 template const RecordDef& record_of<GpuComparison>();
 template const RecordDef& record_of<GpuEntry>();
+template const RecordDef& record_of<Installation>();
 template const RecordDef& record_of<KernelAnswer>();
 template const RecordDef& record_of<KernelForecast>();
 template const RecordDef& record_of<LlmForecast>();
@@ -71,6 +72,7 @@ std::span<const ResultDef> results() {
       ResultDef{"clusters", "clusters", &record_of<ClusterEntry>(), true},
       ResultDef{"models", "models", &record_of<ModelEntry>(), true},
       ResultDef{"ops", "ops", &record_of<OpEntry>(), true},
+      ResultDef{"doctor", "doctor", &record_of<Installation>()},
   };
   return kResults;
 }

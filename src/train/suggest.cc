@@ -3,14 +3,18 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <optional>
+#include <set>
 
 #include "base/csv.h"
 #include "base/rng.h"
 #include "base/text.h"
 #include "devices/registry.h"
 #include "measurements/xz.h"
+#include "ops/op_def.h"
 #include "ops/sizes.h"
 #include "predict/learned.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 #include "tilecast/learn.h"
 #include "train/calibration_data.h"
@@ -25,6 +29,7 @@ struct Candidate {
   Kernel kernel;
   Conditions conditions;
   std::string line;
+  double share = 1;  ///< of the time of what is forecast
 };
 
 struct Candidates {
@@ -122,6 +127,81 @@ Candidates read_file(const SuggestOptions& options, const Device& device) {
   return all;
 }
 
+/// A kernel of the work as a row names it.
+struct WorkRow {
+  const WorkKernel* work = nullptr;
+  DType dtype{};
+  SizeList sizes;
+  Kernel kernel;
+};
+
+/// nullopt if the row would not make the same kernel.
+std::optional<WorkRow> row_with(const WorkKernel& work, DType dtype, SizeList sizes) {
+  const OpDef& op = op_def(*find_op(work.op));
+  for (const auto& [name, value] : work.sizes) {
+    const SizeDef* size = find_size(op, name);
+    if (size != nullptr && size->type == AttributeType::kInteger) sizes.push_back({name, value});
+  }
+  try {
+    std::vector<Kernel> kernels = kernels_of_sizes(work.op, dtype, sizes);
+    if (kernels.size() == 1 && kernels.front().flops == work.flops)
+      return WorkRow{&work, dtype, std::move(sizes), std::move(kernels.front())};
+  } catch (const Error&) {  // sizes that the operator does not take
+  }
+  return std::nullopt;
+}
+
+std::optional<WorkRow> row_of(const WorkKernel& work) {
+  const std::optional<OpId> id = find_op(work.op);
+  if (!id) return std::nullopt;
+  const bool quantized = find_size(op_def(*id), "scheme") != nullptr;
+  if (const auto scheme = find_scheme(work.dtype); quantized && scheme)
+    return row_with(work, DType::kBf16, {{"scheme", *scheme}});
+  const size_t slash = work.dtype.find('/');
+  const std::optional<DType> dtype = find_dtype(work.dtype.substr(0, slash));
+  if (!dtype) return std::nullopt;
+  if (slash == std::string::npos) return row_with(work, *dtype, {});
+  const std::optional<DType> cache = find_dtype(work.dtype.substr(slash + 1));
+  if (!cache || find_size(op_def(*id), "kv_dtype") == nullptr) return std::nullopt;
+  return row_with(work, *dtype, {{"kv_dtype", *cache}});
+}
+
+/// The kernels of the work that a row of measurements can describe.
+Candidates from_work(const SuggestOptions& options, const Device& device) {
+  std::vector<WorkRow> rows;
+  std::set<std::string> columns;
+  double whole = 0;
+  for (const WorkKernel& work : options.work) {
+    whole += work.share;
+    std::optional<WorkRow> row = row_of(work);
+    if (!row || !find_net(row->kernel) || !has_unit_for(row->kernel, device)) continue;
+    for (const Attribute& size : row->sizes) columns.insert(size.name);
+    rows.push_back(*std::move(row));
+  }
+  if (rows.empty())
+    throw Error(ErrorKind::kUnsupported,
+                "no kernel of this work can be measured alone: give `candidates`, or omit `model`");
+  Candidates all{.header = "gpu,op,dtype,software," + join({columns.begin(), columns.end()}, ",") +
+                           ",latency_s",
+                 .kernels = {}};
+  for (WorkRow& row : rows) {
+    std::string line = fmt::format("{},{},{},{}", device.id, row.work->op, dtype_name(row.dtype),
+                                   row.work->software);
+    for (const std::string& column : columns) {
+      const auto size = std::find_if(row.sizes.begin(), row.sizes.end(),
+                                     [&](const Attribute& s) { return s.name == column; });
+      line += "," + (size == row.sizes.end() ? "" : format_value(size->value));
+    }
+    Candidate candidate{.kernel = std::move(row.kernel),
+                        .conditions = {},
+                        .line = line + ",",
+                        .share = row.work->share / whole};
+    candidate.conditions.software = parse_software(row.work->software, "software");
+    all.kernels.push_back(std::move(candidate));
+  }
+  return all;
+}
+
 /// The candidates of one kind: what is left of their variance, and which were chosen.
 class KindChoice {
  public:
@@ -140,10 +220,14 @@ class KindChoice {
     covariance_ = added_covariance(points, points) +
                   kLawDeviation * kLawDeviation * slopes * slopes.transpose();
     free_ = Eigen::VectorXd::Ones(covariance_.rows());
+    shares_ = Eigen::RowVectorXd(covariance_.rows());
+    for (size_t i = 0; i < own_.size(); ++i)
+      shares_(static_cast<Eigen::Index>(i)) = all.kernels[own_[i]].share;
     find_best();
   }
 
-  /// By how much the sum of all variances falls if the best candidate is measured.
+  /// By how much the sum of all variances, weighed by the shares, falls if the best candidate is
+  /// measured.
   double gain() const { return gain_; }
   size_t chosen() const { return chosen_; }
   bool exhausted() const { return chosen_ == own_.size(); }
@@ -164,13 +248,14 @@ class KindChoice {
 
   void find_best() {
     const Eigen::ArrayXd gains = free_.array() *
-                                 covariance_.colwise().squaredNorm().transpose().array() /
+                                 (shares_ * covariance_.cwiseAbs2()).transpose().array() /
                                  (covariance_.diagonal().array() + kNoise);
     gain_ = gains.maxCoeff(&best_);
   }
 
   std::vector<size_t> own_;  ///< indices of candidates
   Eigen::MatrixXd covariance_;
+  Eigen::RowVectorXd shares_;
   Eigen::VectorXd free_;  ///< 0: chosen
   Eigen::Index best_ = 0;
   double gain_ = 0;
@@ -201,8 +286,9 @@ std::vector<size_t> choose(std::vector<KindChoice>& kinds, size_t count) {
 std::string suggest_kernels(const SuggestOptions& options) {
   const Device device = find_device(options.gpu);
   const Weights weights = load_weights(options.weights_folder);
-  const Candidates all =
-      options.candidates.empty() ? model_like(device) : read_file(options, device);
+  const Candidates all = !options.work.empty()        ? from_work(options, device)
+                         : options.candidates.empty() ? model_like(device)
+                                                      : read_file(options, device);
   std::map<NetKind, std::vector<size_t>> of_kind;
   for (size_t i = 0; i < all.kernels.size(); ++i) {
     const NetKind kind = net_of(all.kernels[i].kernel);

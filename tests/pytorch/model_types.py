@@ -112,7 +112,7 @@ VARIANTS = {
 DECODERS = """afmoe arcee bamba biogpt bloom codegen cohere cohere2 cohere2_moe deepseek_v2 deepseek_v3 deepseek_v32 deepseek_v4
 ernie4_5 ernie4_5_moe exaone4 exaone_moe falcon flex_olmo gemma gemma2 gemma3_text gemma4_text glm glm4 glm4_moe glm4_moe_lite
 glm_moe_dsa gpt2 gpt_bigcode gpt_neo gpt_neox gpt_oss gptj granite granite_swa granitemoe granitemoe_swa granitemoehybrid
-granitemoeshared helium hy_v3 jais2 llama llama4_text mamba2 mimo_v2_flash minimax_m2 ministral3 mistral mixtral mpt nanochat
+granitemoeshared helium hy_v3 jais2 kimi_linear llama llama4_text mamba2 mimo_v2_flash minimax_m2 minimax_m3_vl_text ministral3 mistral mixtral mpt nanochat
 nemotron nemotron_h olmo olmo2 olmo3 olmoe opt persimmon phi phi3 phimoe qwen2 qwen2_moe qwen3 qwen3_5_moe_text qwen3_5_text
 qwen3_moe qwen3_next seed_oss smollm3 solar_open stablelm starcoder2 vaultgemma xglm youtu""".split()
 # Fields that a default config lacks, or in which it contradicts itself.

@@ -97,6 +97,8 @@ TensorId DecoderGraph::mixer(TensorId x, size_t index) {
   switch (layer_at(index).mixer) {
     case Mixer::kDeltaNet:
       return delta_net(x, index);
+    case Mixer::kKimiDelta:
+      return kimi_delta(x, index);
     case Mixer::kMamba2:
       return mamba(x, index);
     case Mixer::kCompressed:

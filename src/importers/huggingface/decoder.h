@@ -63,7 +63,7 @@ struct DecoderTraits {
 
 struct DecoderConfig : DecoderTraits {
   /// The part of a layer that mixes tokens.
-  enum class Mixer : uint8_t { kAttention, kDeltaNet, kMamba2, kCompressed, kNone };
+  enum class Mixer : uint8_t { kAttention, kDeltaNet, kKimiDelta, kMamba2, kCompressed, kNone };
   /// Properties that differ from layer to layer.
   struct Layer {
     int64_t window = 0;  ///< size of the sliding window in tokens; 0: none
@@ -91,8 +91,9 @@ struct DecoderConfig : DecoderTraits {
     bool bias = false;
     /// A bias for each expert that balances their load, if it is a parameter (elsewhere a buffer).
     bool score_correction_bias = false;
-    int64_t latent_dim = 0;   ///< experts work on a projection of the tokens; 0: on the tokens
-    bool beside_mlp = false;  ///< Gemma 4: an MLP runs beside the experts
+    int64_t latent_dim = 0;    ///< experts work on a projection of the tokens; 0: on the tokens
+    bool latent_norm = false;  ///< that projection is normalized
+    bool beside_mlp = false;   ///< Gemma 4: an MLP runs beside the experts
   };
   /// Multi-head latent attention (DeepSeek's MLA): keys and values are stored as one latent vector.
   struct Latent {
@@ -102,14 +103,16 @@ struct DecoderConfig : DecoderTraits {
   /// Sparse attention (DeepSeek Sparse Attention): an indexer selects the keys of each query.
   struct Indexer {
     int64_t heads = 0, head_dim = 0, top_k = 0;
+    int64_t block = 1;  ///< keys that are selected together, by each head (MiniMax M3)
   };
-  /// Layers with a recurrent state: Mamba-2 and gated delta nets.
+  /// Layers with a recurrent state: Mamba-2 and (Kimi's) gated delta nets.
   struct Recurrent {
     int64_t heads = 0, head_dim = 0;    ///< of values
     int64_t groups = 0, state_dim = 0;  ///< key heads and their size
     int64_t window = 0;                 ///< width of the convolution
     bool conv_bias = false, proj_bias = false;
-    bool merged = false;  ///< delta nets: one matrix for q, k, v and gate, one for both decays
+    bool merged = false;    ///< delta nets: one matrix for q, k, v and gate, one for both decays
+    int64_t gate_rank = 0;  ///< Kimi: of the output gate's matrix, two factors; 0: one matrix
   };
   /// DeepSeek-V4: hyper-connections and the low-rank output projection.
   struct Compressed {
@@ -129,8 +132,9 @@ struct DecoderConfig : DecoderTraits {
   int64_t per_layer_dim = 0;    ///< Gemma 4: of an embedding that each layer adds; 0: none
   int64_t per_layer_vocab = 0;  ///< rows of its table
   bool attention_softcap = false, logit_softcap = false, attention_dropout = false;
-  bool sinks_in_windows = false;  ///< sinks only in layers with a window
-  bool value_norm = false;        ///< values are normalized, without a weight
+  bool sinks_in_windows = false;           ///< sinks only in layers with a window
+  bool value_norm = false;                 ///< values are normalized, without a weight
+  std::vector<std::string> left_out = {};  ///< warnings about parts that the graph lacks
 
   DecoderConfig() = default;
   explicit DecoderConfig(const DecoderTraits& traits)

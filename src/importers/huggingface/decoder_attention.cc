@@ -65,8 +65,14 @@ TensorId DecoderGraph::attention(TensorId x, size_t index) {
   std::vector<TensorId> further = {mask_};
   if (c_.sinks && (!c_.sinks_in_windows || layer.window > 0))
     further.push_back(f_.weight(p + "sinks", {heads}, 0, f_.outputs(1, {heads})));
-  const TensorId context = c_.is_latent() ? latent_attention(x, p, layer)
-                                          : head_attention(x, p, layer, std::move(further));
+  TensorId context = c_.is_latent() ? latent_attention(x, p, layer)
+                                    : head_attention(x, p, layer, std::move(further));
+  if (c_.is_latent() && c_.output_gate == OutputGate::kProjection) {
+    const int64_t size = c_.v_head_dim_of(layer);
+    const TensorId gate =
+        f_.linear(x, p + "g_proj", {heads * size, false, f_.outputs(size, {heads})});
+    context = gate_output(context, gate, p, layer);
+  }
   return f_.linear(context, p + "o_proj",
                    {c_.hidden_dim, c_.out_bias, f_.inputs(c_.v_head_dim_of(layer), heads)});
 }
@@ -118,13 +124,16 @@ TensorId DecoderGraph::head_attention(TensorId x, const std::string& p, const La
   }
   q = rotate(q, p + "rotary_q");
   k = rotate(k, p + "rotary_k");
+  if (layer.has_indexer) index_blocks(x, p);
   const TensorId context = attend(q, k, v, p, layer, std::move(further));
   return gate < 0 ? context : gate_output(context, gate, p, layer);
 }
 
 TensorId DecoderGraph::attend(TensorId q, TensorId k, TensorId v, const std::string& p,
                               const Layer& layer, std::vector<TensorId> further) {
-  std::vector<Attribute> attributes = {{"causal", 1}, {"window", layer.window}};
+  // Blocks of keys that an indexer selected are as many keys as a window of that size.
+  const int64_t window = layer.is_sparse ? c_.indexer.top_k : layer.window;
+  std::vector<Attribute> attributes = {{"causal", 1}, {"window", window}};
   if (c_.attention_softcap) attributes.push_back({"softcap", 1});
   if (c_.attention_dropout) attributes.push_back({"dropout", 1});
   if (further.size() > 1) attributes.push_back({"sinks", 1});
@@ -180,6 +189,20 @@ TensorId DecoderGraph::index(TensorId x, TensorId q_latent, const std::string& p
   const TensorId weights = f_.linear(x, own + "weights_proj", {i.heads, false});
   return f_.op("indexer", {q, k, weights}, own + "select",
                {{"heads", i.heads}, {"top_k", i.top_k}, {"ratio", 1}});
+}
+
+/// Source: transformers 5.24, modular_minimax_m3_vl.py (MiniMaxM3VLIndexer).
+TensorId DecoderGraph::index_blocks(TensorId x, const std::string& p) {
+  const DecoderConfig::Indexer& i = c_.indexer;
+  const auto rows = [&](const std::string& name, int64_t count) {
+    const TensorId wide = f_.linear(x, p + "index_" + name + "_proj", {count * i.head_dim, false});
+    const TensorId normal =
+        f_.rms_norm(f_.view(wide, {request_.batch, request_.seq, count, i.head_dim}),
+                    p + "index_" + name + "_norm", true, c_.wide_norm_weight);
+    return f_.view(normal, {request_.batch, request_.seq, count * i.head_dim});
+  };
+  return f_.op("indexer", {rows("q", i.heads), rows("k", 1)}, p + "index_select",
+               {{"heads", i.heads}, {"top_k", i.top_k}, {"ratio", 1}, {"block", i.block}});
 }
 
 }  // namespace tilecast

@@ -73,7 +73,7 @@ void read_common(const JsonObject& c, DecoderConfig& config) {
       c.optional_integer({"intermediate_size", "n_inner", "ffn_dim"}, 1, kLargestConfigSize)
           .value_or(config.ffn_per_hidden * config.hidden_dim);
   const std::vector<std::string> positions = {"max_position_embeddings", "n_positions",
-                                              "max_seq_len", "seq_length"};
+                                              "max_seq_len", "seq_length", "model_max_length"};
   // Without rotary or learned positions there need not be a limit.
   std::optional<int64_t> given = c.optional_integer(positions, 1, kLargestConfigSize);
   const bool limited = config.rotary || config.learned_positions;
@@ -154,7 +154,8 @@ void read_experts(const JsonObject& c, DecoderConfig& config,
   constexpr int64_t kMaxExperts = 1 << 16;
   DecoderConfig::Experts& e = config.experts;
   e.num_experts = c.integer(count_keys, 1, kMaxExperts);
-  e.top_k = c.integer({"num_experts_per_tok", "moe_k", "top_k_experts"}, 1, kMaxExperts);
+  e.top_k = c.integer({"num_experts_per_tok", "num_experts_per_token", "moe_k", "top_k_experts"}, 1,
+                      kMaxExperts);
   if (e.top_k > e.num_experts)
     c.fail("num_experts_per_tok", fmt::format("{} is more than the {} experts ('{}')", e.top_k,
                                               e.num_experts, count_keys[0]));

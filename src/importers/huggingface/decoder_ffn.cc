@@ -51,8 +51,9 @@ TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p
     own(f_.weight(p + "experts.gate_up_bias", {e.num_experts, parts * e.ffn_dim}, 1, by_gate));
     own(f_.weight(p + "experts.down_bias", {e.num_experts, width}));
   }
-  const TensorId tokens =
+  TensorId tokens =
       e.latent_dim > 0 ? f_.linear(x, p + "fc1_latent_proj", {width, c_.mlp_bias}) : x;
+  if (e.latent_norm) tokens = norm(tokens, p + "latent_norm");
   const TensorId up = own(
       f_.weight(p + "experts.gate_up_proj", {e.num_experts, parts * e.ffn_dim, width}, 1, by_gate));
   const TensorId down = own(f_.weight(p + "experts.down_proj", {e.num_experts, width, e.ffn_dim}, 2,

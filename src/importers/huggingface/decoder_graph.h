@@ -50,6 +50,8 @@ class DecoderGraph {
   TensorId gate_output(TensorId context, TensorId gate, const std::string& p, const Layer& layer);
   /// The keys that the indexer selects for each query.
   TensorId index(TensorId x, TensorId q_latent, const std::string& p);
+  /// The same by blocks of keys, for attention with heads of its own (MiniMax M3).
+  TensorId index_blocks(TensorId x, const std::string& p);
 
   // decoder_compressed.cc
   TensorId compressed_attention(TensorId x, size_t index);
@@ -60,6 +62,7 @@ class DecoderGraph {
 
   // decoder_mixers.cc
   TensorId delta_net(TensorId x, size_t index);
+  TensorId kimi_delta(TensorId x, size_t index);
   TensorId mamba(TensorId x, size_t index);
   /// The convolution over tokens and the activation after it.
   TensorId convolution(TensorId x, const std::string& p, const Layers::Split& split);

@@ -1,5 +1,5 @@
-// Layers with a recurrent state instead of a KV cache: gated delta nets (Qwen3-Next, Qwen3.5) and
-// Mamba-2 (Nemotron-H). The kernels belong to the libraries that transformers loads
+// Layers with a recurrent state instead of a KV cache: gated delta nets (Qwen3-Next, Qwen3.5; Kimi)
+// and Mamba-2 (Nemotron-H). The kernels belong to the libraries that transformers loads
 // (flash-linear-attention, mamba_ssm, causal_conv1d). Both kernels of small gates (decay and update
 // rate) are one; the norms of keys and queries are part of the scan.
 
@@ -53,6 +53,37 @@ TensorId DecoderGraph::delta_net(TensorId x, size_t index) {
   const TensorId normal = f_.view(f_.rms_norm(y, p + "norm"), {b, s, values});
   const TensorId out = f_.op("mul", {f_.op("silu", {z}, p + "gate"), normal}, p + "gate_mul");
   return f_.linear(out, p + "out_proj", {c_.hidden_dim, false, f_.inputs(1, values)});
+}
+
+/// Kimi Delta Attention: a gated delta net whose decay has a value for each element of a key.
+/// Source: transformers 5.24, modeling_kimi_linear.py; q, k and v are one product here.
+TensorId DecoderGraph::kimi_delta(TensorId x, size_t index) {
+  const DecoderConfig::Recurrent& r = c_.recurrent;
+  const std::string p = fmt::format("layers.{}.{}.", index, c_.attention_part);
+  const int64_t b = request_.batch, s = request_.seq, width = r.heads * r.head_dim;
+  const Layers::Split by_head = f_.outputs(r.head_dim, {r.heads});
+  const Layers::Split by_part = f_.outputs(1, {width, width, width});
+  const TensorId qkv = f_.linear(x, p + "qkv_proj", {3 * width, false, by_part});
+  const TensorId forget = f_.linear(f_.linear(x, p + "f_a_proj", {r.head_dim, false}),
+                                    p + "f_b_proj", {width, false, by_head});
+  f_.linear(x, p + "b_proj", {r.heads, false, f_.outputs(1, {r.heads})});
+  TensorId gate_input = x;
+  if (r.gate_rank > 0) gate_input = f_.linear(x, p + "g_a_proj", {r.gate_rank, false});
+  const TensorId gate =
+      f_.linear(gate_input, p + (r.gate_rank > 0 ? "g_b_proj" : "g_proj"), {width, false, by_head});
+  f_.weight(p + "A_log", {r.heads}, 0, f_.outputs(1, {r.heads}));
+  f_.weight(p + "dt_bias", {width}, 0, by_head);
+  const TensorId mixed = convolution(qkv, p, by_part);
+  const auto heads = [&](const char* name) {
+    return f_.view(f_.slice(mixed, width, p + name), {b, s, r.heads, r.head_dim});
+  };
+  const TensorId q = heads("split_q"), k = heads("split_k"), v = heads("split_v");
+  const TensorId decay =
+      f_.view(f_.op("softplus", {forget}, p + "decay"), {b, s, r.heads, r.head_dim});
+  const TensorId y = f_.op("linear_scan", {v, k, q, decay}, p + "scan", {{"delta", 1}});
+  const TensorId normal = f_.view(f_.rms_norm(y, p + "o_norm"), {b, s, width});
+  const TensorId out = f_.op("mul", {normal, f_.op("sigmoid", {gate}, p + "gate")}, p + "gate_mul");
+  return f_.linear(out, p + "o_proj", {c_.hidden_dim, false, f_.inputs(1, width)});
 }
 
 TensorId DecoderGraph::mamba(TensorId x, size_t index) {

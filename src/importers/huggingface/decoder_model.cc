@@ -49,6 +49,8 @@ Modules linear_modules(const DecoderConfig& config, const DecoderConfig::Layer& 
   if (layer.has_ffn && (!layer.is_moe || config.experts.beside_mlp)) all.push_back({ffn, gated});
   if (layer.mixer == Mixer::kDeltaNet)
     all.push_back({"linear_attn", {"in_proj_qkvz", "in_proj_qkv", "in_proj_z", "out_proj"}});
+  if (layer.mixer == Mixer::kKimiDelta)
+    all.push_back({attention, {"qkv_proj", "g_proj", "o_proj"}});
   if (layer.mixer == Mixer::kMamba2) all.push_back({"mixer", {"in_proj", "out_proj"}});
   if (layer.mixer == Mixer::kCompressed)
     all.push_back({attention, {"o_b_proj", "q_a_proj", "q_b_proj", "kv_proj"}});
@@ -83,7 +85,8 @@ int64_t index_dim(const DecoderConfig& config) {
 void add_caches(const DecoderConfig& config, const DecoderConfig::Layer& layer, Decoder& decoder) {
   using Mixer = DecoderConfig::Mixer;
   std::vector<Decoder::Cache>& caches = decoder.caches;
-  if (layer.mixer == Mixer::kDeltaNet || layer.mixer == Mixer::kMamba2) {
+  if (layer.mixer == Mixer::kDeltaNet || layer.mixer == Mixer::kKimiDelta ||
+      layer.mixer == Mixer::kMamba2) {
     const DecoderConfig::Recurrent& r = config.recurrent;
     const int64_t channels = r.heads * r.head_dim + 2 * r.groups * r.state_dim;
     decoder.recurrent_layers += 1;
@@ -105,6 +108,7 @@ void add_caches(const DecoderConfig& config, const DecoderConfig::Layer& layer, 
     add_cache(caches, {.dim = kv_heads * (config.head_dim_of(layer) + config.v_head_dim_of(layer)),
                        .window = layer.window,
                        .kv_heads = kv_heads});
+    if (layer.has_indexer) add_cache(caches, {.dim = config.indexer.head_dim});
   }
 }
 
@@ -151,6 +155,7 @@ Model read_decoder(const JsonObject& json) {
   model.has_fused_attention = true;
   // transformers 5.24: _supports_sdpa of Gemma 2, gpt-oss and others with these parts.
   model.takes_fused_attention = !config.attention_softcap && !config.sinks;
+  model.warnings = config.left_out;
   Decoder decoder;
   decoder.layers = static_cast<int64_t>(config.layers.size());
   decoder.hidden_dim = config.hidden_dim;

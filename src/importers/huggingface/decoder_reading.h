@@ -47,6 +47,8 @@ void nemotron_h(const JsonObject& c, DecoderConfig& config);
 void nemotron_nas(const JsonObject& c, DecoderConfig& config);
 void gemma4(const JsonObject& c, DecoderConfig& config);
 void step3(const JsonObject& c, DecoderConfig& config);
+void kimi_linear(const JsonObject& c, DecoderConfig& config);
+void minimax_m3(const JsonObject& c, DecoderConfig& config);
 void mimo_v2(const JsonObject& c, DecoderConfig& config);
 void deepseek_v4(const JsonObject& c, DecoderConfig& config);
 

@@ -176,16 +176,21 @@ Model read_as(const FamilyDef& family, Json json, const std::string& where) {
       names.push_back(names.back().substr(0, names.back().size() - kText.size()));
   }
   names.emplace_back("kimi_k25");  // which has a Kimi K2 in its 'text_config'
-  if (type.empty()) config.fail("model_type", "is missing; expected one of " + join(names, ", "));
+  constexpr const char* kAdvice =
+      "'tilecast help families' lists the {} known ones; of a family with the same parts, write "
+      "its "
+      "name into '{}'\nor give the model as an ONNX file or a torch.nn.Module: "
+      "docs/guide/import_a_model.md";
+  const std::string advice = fmt::format(kAdvice, families().size(), key);
+  if (type.empty()) config.fail("model_type", "is missing\n" + advice);
   const std::string architecture = architecture_of(config);
   throw Error(
       ErrorKind::kUnsupported,
-      fmt::format(
-          "{}: '{}': unknown family '{}'{}{}; known: {}", config.where(), key, shown_name(type),
-          architecture.empty()
-              ? ""
-              : fmt::format(" (architecture '{}', not known either)", shown_name(architecture)),
-          did_you_mean(type, names), join(names, ", ")));
+      fmt::format("{}: '{}': unknown family '{}'{}{}\n{}", config.where(), key, shown_name(type),
+                  architecture.empty() ? ""
+                                       : fmt::format(" (architecture '{}', not known either)",
+                                                     shown_name(architecture)),
+                  did_you_mean(type, names), advice));
 }
 
 Model read_any(const Json& json, const std::string& where) {
@@ -239,6 +244,12 @@ Model import_config(const ModelText& text) {
 }
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> model_families() {
+  std::vector<std::pair<std::string, std::string>> all;
+  for (const FamilyDef& family : families()) all.emplace_back(family.model_type, family.doc);
+  return all;
+}
 
 int64_t head_dim_of(const JsonObject& config, std::string_view hidden_key, int64_t hidden_dim,
                     std::string_view heads_key, int64_t heads) {

@@ -15,13 +15,22 @@ struct Activation {
   std::string_view name, op;
 };
 // relu6 has the same kernel as relu but for its constant.
-constexpr Activation kActivations[] = {{"relu", "relu"},          {"relu6", "relu"},
-                                       {"gelu", "gelu"},          {"gelu_python", "gelu"},
-                                       {"gelu_new", "gelu_new"},  {"gelu_pytorch_tanh", "gelu"},
-                                       {"gelu_fast", "gelu_new"}, {"quick_gelu", "quick_gelu"},
-                                       {"silu", "silu"},          {"swish", "silu"},
-                                       {"tanh", "tanh"},          {"relu2", "relu2"},
-                                       {"relu_squared", "relu2"}};
+constexpr Activation kActivations[] = {{"relu", "relu"},
+                                       {"relu6", "relu"},
+                                       {"gelu", "gelu"},
+                                       {"gelu_python", "gelu"},
+                                       {"gelu_new", "gelu_new"},
+                                       {"gelu_pytorch_tanh", "gelu"},
+                                       {"gelu_fast", "gelu_new"},
+                                       {"quick_gelu", "quick_gelu"},
+                                       {"silu", "silu"},
+                                       {"swish", "silu"},
+                                       {"tanh", "tanh"},
+                                       {"relu2", "relu2"},
+                                       {"relu_squared", "relu2"},
+                                       // Variants with bounds and factors, in the same kernel.
+                                       {"swigluoai", "silu"},
+                                       {"situ", "silu"}};
 
 }  // namespace
 

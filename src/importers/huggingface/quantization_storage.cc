@@ -74,7 +74,7 @@ WeightStorage bitsandbytes_storage(const JsonObject& q, QuantScheme scheme) {
 WeightStorage algorithm_storage(const JsonObject& q, const std::string& algorithm,
                                 QuantScheme scheme) {
   WeightStorage s{.weight_bits = weight_bits(scheme)};
-  constexpr int64_t kNvfp4Group = 16, kInt4Group = 128, kSide = 128;
+  constexpr int64_t kNvfp4Group = 16, kMxGroup = 32, kInt4Group = 128, kSide = 128;
   switch (scheme) {
     case QuantScheme::kFp4:
     case QuantScheme::kNvfp4WeightOnly:
@@ -93,6 +93,11 @@ WeightStorage algorithm_storage(const JsonObject& q, const std::string& algorith
       s.block_bits = kHalfBits;
       return s;
     case QuantScheme::kFp8:
+      if (algorithm == "MXFP8") {  // OCP Microscaling v1.0: 32 weights share a scale of 8 bits
+        s.block_columns = kMxGroup;
+        s.block_bits = kByteBits;
+        return s;
+      }
       // "FP8": a scale of the weights and one of the activations.
       if (algorithm.find("CHANNEL") == std::string::npos) {
         s.matrix_bits = 2 * kFp32Bits;
