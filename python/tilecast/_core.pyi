@@ -351,12 +351,16 @@ class Forecast(_Forecast):
     """what reductions that occupy multiprocessors add to the backward pass, part of the compute time of the slowest stage [s]"""
     simulated_ranks: int | None
     """ranks that were simulated; the others do the same at the same time"""
+    padded_vocab_size: int | None
+    """what tensor-parallel ranks divide; left out: the vocabulary as it is [tokens]"""
     stages: list[Stage] | None
     """one rank of each pipeline stage"""
     rank_tables: list[RankTables] | None
     """the embedding tables of each rank of a recommendation model; other models have no such key"""
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+    assumptions: list[str]
+    """what matters to the numbers, given or by default: dtype and where it comes from, attention, optimizer and its states, loss, recomputation, fusion, software, clock"""
     warnings: list[str]
     """sentences that readers of the numbers should know"""
     warning_codes: list[str]
@@ -717,6 +721,8 @@ class LlmForecast(_LlmForecast):
     """a server under load; null: a static batch, or the longest request does not fit"""
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+    assumptions: list[str]
+    """what matters to the numbers, given or by default: dtypes of weights and cache, software, steps, share of the memory, load of experts, clock"""
     warnings: list[str]
     """sentences that readers of the numbers should know"""
     warning_codes: list[str]
@@ -893,6 +899,8 @@ class GpuComparison(Record):
     """name of the model"""
     gpus_each: int
     """GPUs of each kind that the request uses"""
+    assumptions: list[str]
+    """what matters to the numbers, as in a forecast; of the first GPU given"""
     gpus: list[ComparedGpu]
     """those that fit, then those that do not, then those without a forecast; servers that keep up with the load come before those that do not, a higher goodput before a lower one; else the fastest first"""
     options: dict[str, int | float | str]
@@ -1782,6 +1790,7 @@ class ForecastKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
     software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
@@ -1800,6 +1809,7 @@ class ForecastKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
     overlap_grad_reduce: bool | Literal["on", "off"] | None
@@ -1852,6 +1862,7 @@ class CompareKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
     software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
@@ -1870,6 +1881,7 @@ class CompareKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
     overlap_grad_reduce: bool | Literal["on", "off"] | None
@@ -1924,6 +1936,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
     software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
@@ -1942,6 +1955,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
     overlap_grad_reduce: bool | Literal["on", "off"] | None
@@ -1996,6 +2010,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
     software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
@@ -2014,6 +2029,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
     overlap_grad_reduce: bool | Literal["on", "off"] | None
@@ -2068,6 +2084,7 @@ class OccupancyKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
     software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
@@ -2086,6 +2103,7 @@ class OccupancyKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
     overlap_grad_reduce: bool | Literal["on", "off"] | None
@@ -2218,6 +2236,7 @@ class PlanKeywords(TypedDict, total=False):
     bucket_cap_mb: float | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    lora_dtype: Literal["as-model", "fp32"] | None
     predictor: Literal["learned", "roofline"] | None
     host_launch_us: float | None
     objective: Literal["time", "cost", "memory"] | None
