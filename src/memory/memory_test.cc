@@ -65,6 +65,13 @@ TEST(CachingAllocator, RoundsBlocksAndSegments) {
   EXPECT_EQ(allocator.allocated_bytes(), 512 + 1024 + 22 * kMiB);
 }
 
+TEST(CachingAllocator, ABlockOfOneMebibyteIsASmallOne) {
+  CachingAllocator allocator;
+  allocator.allocate(512);
+  allocator.allocate(kMiB);
+  EXPECT_EQ(allocator.reserved_bytes(), 2 * kMiB) << "both are cut from a segment of small blocks";
+}
+
 TEST(CachingAllocator, JoinsFreeNeighboursAndUsesTheSmallestThatFits) {
   CachingAllocator allocator;
   const auto a = allocator.allocate(6 * kMiB), b = allocator.allocate(6 * kMiB);

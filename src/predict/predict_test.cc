@@ -3,6 +3,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/embedded.h"
 #include "base/rng.h"
 #include "devices/registry.h"
 #include "ops/op_def.h"
@@ -40,6 +41,7 @@ TEST(Learned, IsNeverFasterThanPhysicsOnAnyDevice) {
 // Solvers of MIOpen are not held to the model's own bound, but to arithmetic at the rate of the
 // fastest unit, with no tile larger than F(7x7, 3x3), and all bytes from DRAM.
 TEST(CostModels, ConvolutionsOfMiopenKeepTheDataSheet) {
+  if (embedded_files("tuning/").empty()) GTEST_SKIP() << "a build without tuning";
   const auto predictor = make_learned_predictor(embedded_weights());
   constexpr double kLargestReduction = (21.0 / 9) * (21.0 / 9);
   Rng rng(6);
