@@ -11,19 +11,19 @@
 namespace tilecast {
 namespace {
 
-class Words {
+class CommandLine {
  public:
-  explicit Words(std::string start) : text_(std::move(start)) {}
+  explicit CommandLine(std::string start) : text_(std::move(start)) {}
   template <typename T>
-  Words& add(const char* flag, const T& value) {
+  CommandLine& add(const char* flag, const T& value) {
     text_ += fmt::format(" {} {}", flag, value);
     return *this;
   }
   template <typename T>
-  Words& add_if(bool wanted, const char* flag, const T& value) {
+  CommandLine& add_if(bool wanted, const char* flag, const T& value) {
     return wanted ? add(flag, value) : *this;
   }
-  Words& add_switch(bool wanted, const char* flag) {
+  CommandLine& add_switch(bool wanted, const char* flag) {
     if (wanted) text_ += fmt::format(" {}", flag);
     return *this;
   }
@@ -35,7 +35,7 @@ class Words {
 
 std::string megatron(const TrainingPlan& plan, const TrainingCandidate& c) {
   const int64_t gpus = plan.ranks / plan.nodes;
-  Words words(
+  CommandLine words(
       fmt::format("torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py", plan.nodes, gpus));
   const bool full = c.checkpointing == Checkpointing::kFull;
   words.add("--tensor-model-parallel-size", c.tp)
@@ -71,7 +71,7 @@ std::string torchtitan(const TrainingPlan& plan, const TrainingCandidate& c) {
   const char* schedule = c.schedule == PipelineSchedule::kGPipe  ? kSchedules[0]
                          : c.schedule == PipelineSchedule::k1F1B ? kSchedules[1]
                                                                  : kSchedules[2];
-  Words words(fmt::format("torchrun --nnodes {} --nproc-per-node {} -m torchtitan.train",
+  CommandLine words(fmt::format("torchrun --nnodes {} --nproc-per-node {} -m torchtitan.train",
                           plan.nodes, plan.ranks / plan.nodes));
   words.add("--training.seq_len", plan.seq)
       .add("--training.global_batch_size", plan.batch)
@@ -93,7 +93,7 @@ std::string torchtitan(const TrainingPlan& plan, const TrainingCandidate& c) {
 
 std::string vllm(const ServingPlan& plan, const ServingCandidate& c) {
   const Request& r = plan.used;
-  Words words("vllm serve " + plan.model);
+  CommandLine words("vllm serve " + plan.model);
   words.add("--tensor-parallel-size", c.tp)
       .add_if(c.pp > 1, "--pipeline-parallel-size", c.pp)
       .add_if(c.dp > 1, "--data-parallel-size", c.dp)
@@ -112,7 +112,7 @@ std::string vllm(const ServingPlan& plan, const ServingCandidate& c) {
 
 std::string sglang(const ServingPlan& plan, const ServingCandidate& c) {
   const Request& r = plan.used;
-  Words words("python -m sglang.launch_server --model-path " + plan.model);
+  CommandLine words("python -m sglang.launch_server --model-path " + plan.model);
   // There, the ranks of attention are a part of `tp`.
   words.add("--tp-size", c.tp * c.dp)
       .add_if(c.pp > 1, "--pp-size", c.pp)
@@ -134,7 +134,7 @@ std::string sglang(const ServingPlan& plan, const ServingCandidate& c) {
 
 std::string trtllm(const ServingPlan& plan, const ServingCandidate& c) {
   const Request& r = plan.used;
-  Words words("trtllm-serve " + plan.model);
+  CommandLine words("trtllm-serve " + plan.model);
   words.add("--tp_size", c.tp)
       .add_if(c.pp > 1, "--pp_size", c.pp)
       .add_if(c.ep > 1, "--ep_size", c.ep)
