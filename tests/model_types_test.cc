@@ -178,7 +178,7 @@ TEST_P(ModelType, IsSoundInInferenceAndTraining) {
 /// nets, have one in PyTorch; it is not forecast yet.
 bool has_no_gradient(const std::string& weight) {
   constexpr std::string_view kParts[] = {".indexer.", "mlp.gate.", "mixer.gate.",
-                                         "linear_attn.in_proj_b."};
+                                         "linear_attn.in_proj_b.", "self_attn.b_proj."};
   return std::any_of(std::begin(kParts), std::end(kParts),
                      [&](std::string_view part) { return weight.find(part) != std::string::npos; });
 }

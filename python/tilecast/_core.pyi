@@ -104,6 +104,17 @@ def load_gpu(gpu: GpuLike) -> Gpu: ...
 
 # Results: made by tools/generate.sh, do not edit.
 
+class TrainingRun(Record):
+    """Training on a number of tokens, at the rate of one step."""
+    tokens: int
+    """the option `tokens` [tokens]"""
+    steps: float
+    """of the batch"""
+    days: float
+    """without restarts, checkpoints or evaluations [days]"""
+    gpu_hours: float
+    """of all GPUs together [hours]"""
+
 class MemoryParts(Record):
     """Bytes by what they are for."""
     weights_bytes: int
@@ -215,9 +226,9 @@ class Kernel(Record):
     limit: str
     """what limits it"""
     tile: tuple[int, int] | None
-    """rows and columns of the output that a block computes"""
+    """rows and columns of the output that a block computes by the law; not measured: a library may take others"""
     waves: float
-    """rounds of blocks over the device"""
+    """rounds of such blocks over the device"""
     utilization_ratio: float
     """the shortest time that the data sheet allows, divided by the forecast"""
     predictor: str
@@ -319,8 +330,20 @@ class Forecast(_Forecast):
     """memory traffic of all kernels; over several ranks, of the mean rank, as without skew [bytes]"""
     parameters: int
     """parameters of the model"""
+    model_flops: int
+    """flops without what is computed again: activation checkpointing, and the scores in the backward pass of fused attention [FLOP]"""
     utilization_ratio: float
-    """FLOPs / (latency x peak FLOP/s of the device for the dtype)"""
+    """HFU, hardware FLOPs utilization: flops / (latency x peak FLOP/s of the device for the dtype)"""
+    mfu_ratio: float
+    """MFU, model FLOPs utilization: the same of model_flops"""
+    gpu_flops_per_s: float | None
+    """of training: model_flops over the latency, of one GPU [FLOP/s]"""
+    tokens_per_s: float | None
+    """of training, on all GPUs; null: the input is not tokens [1/s]"""
+    gpu_tokens_per_s: float | None
+    """the same over the number of GPUs [1/s]"""
+    training_run: TrainingRun | None
+    """training on the option `tokens`; null: not given"""
     memory: Memory
     """over several ranks: of the rank that needs most"""
     kernels: list[Kernel]
@@ -906,6 +929,91 @@ class GpuComparison(Record):
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
 
+class ComparedForecast(Record):
+    """One of two forecasts that are compared."""
+    name: str
+    """as it was asked for"""
+    model: str
+    """name of the model"""
+    gpu: str
+    """id of the GPU"""
+    dtype: str
+    """the dtype that was used"""
+    latency_s: float
+    """time of the pass or of the request [s]"""
+    latency_low_s: float
+    """80 % interval [s]"""
+    latency_high_s: float
+    """80 % interval [s]"""
+    ttft_s: float | None
+    """time to first token [s]"""
+    tpot_s: float | None
+    """time per output token [s]"""
+    tokens_per_s: float | None
+    """of training, or written [1/s]"""
+    peak_bytes: int
+    """memory of one GPU [bytes]"""
+    fits: bool
+    """whether it fits"""
+
+class OptionDifference(Record):
+    """An option whose values differ."""
+    option: str
+    """its name"""
+    a: str
+    """in the first; empty: none"""
+    b: str
+    """in the second; empty: none"""
+
+class KernelDifference(Record):
+    """What both forecasts spend on kernels of one phase and name, all layers together."""
+    phase: str
+    """the part of the step that runs them"""
+    name: str
+    """in the model, without the number of the layer"""
+    op: str
+    """operator of 'tilecast ops'"""
+    a_s: float | None
+    """in the first; null: it has none [s]"""
+    b_s: float | None
+    """in the second; null: it has none [s]"""
+    difference_s: float
+    """second less first [s]"""
+    a_count: int
+    """kernels of the first"""
+    b_count: int
+    """kernels of the second"""
+
+class MemoryDifference(Record):
+    """A part of the memory in both forecasts."""
+    name: str
+    """of the part"""
+    a_bytes: int
+    """in the first [bytes]"""
+    b_bytes: int
+    """in the second [bytes]"""
+    difference_bytes: int
+    """second less first [bytes]"""
+
+class Comparison(Record):
+    """Two forecasts side by side."""
+    schema_version: int
+    """of this schema"""
+    a: ComparedForecast
+    """the first"""
+    b: ComparedForecast
+    """the second"""
+    ratio: float
+    """latency of the second over that of the first"""
+    overlaps: bool
+    """the 80 % intervals of the latencies overlap: which of the two is faster is not certain"""
+    options: list[OptionDifference]
+    """options whose values differ"""
+    kernels: list[KernelDifference]
+    """by phase and name, the largest difference first"""
+    memory: list[MemoryDifference]
+    """by part"""
+
 class MemoryPoint(Record):
     """Memory while one operator runs."""
     phase: str
@@ -986,6 +1094,41 @@ class MemoryTimeline(Record):
     fits: bool
     """the peak with workspace and framework"""
 
+class KernelExplanation(Record):
+    """Why a kernel takes its time."""
+    name: str
+    """operator of 'tilecast ops'"""
+    roofline_s: float
+    """the shortest time that the data sheet allows [s]"""
+    flops_per_s: float
+    """work over the forecast [FLOP/s]"""
+    bytes_per_s: float
+    """memory traffic over the forecast [bytes/s]"""
+    clock_hz: float | None
+    """clock of the multiprocessors; null: a collective [Hz]"""
+    law_s: float | None
+    """time by the law: a formula of work, data sheet and software; null, as its terms: no law forecasts this kernel [s]"""
+    start_s: float | None
+    """part of the law: launches, start and end [s]"""
+    memory_s: float | None
+    """part of the law: bytes from DRAM and L2; overlaps with compute [s]"""
+    compute_s: float | None
+    """part of the law: cycles of the multiprocessors [s]"""
+    busy_ratio: float | None
+    """share of the multiprocessors that has a block, on average over the waves"""
+    power_s: float | None
+    """part of the law that the power limit of the board adds [s]"""
+    learned_factor: float | None
+    """forecast over law: what measurements of other kernels taught"""
+    nearest_gpu: str | None
+    """id of the most similar measured GPU whose rows count; null: none"""
+    similarity: float | None
+    """of that GPU's data sheet; 1: the same"""
+    measured: str | None
+    """where rows of the same software and precision are from: device (the nearest GPU), class (others of its architecture and kind of memory), other devices, nothing; null: no law"""
+    outside: str | None
+    """size that is furthest outside the range of the measured rows; null: none"""
+
 class KernelAnswer(Record):
     """The kernels of one operator."""
     schema_version: int
@@ -1000,6 +1143,8 @@ class KernelAnswer(Record):
     """rows of a table that the batch uses once, twice, 4, 8, ... times, as given"""
     kernels: list[Kernel]
     """what it launches"""
+    explanations: list[KernelExplanation]
+    """why each of the kernels takes its time"""
     warnings: list[str]
     """sentences that readers of the numbers should know"""
 
@@ -1030,7 +1175,7 @@ class Collective(Record):
     start_s: float
     """start-up and steps [s]"""
     transfer_s: float
-    """the bytes, at what the links reach of their rate [s]"""
+    """the bytes: latency_s less start_s [s]"""
     bus_bytes_per_s: float
     """as nccl-tests define it [bytes/s]"""
     link_bytes: float
@@ -1053,10 +1198,21 @@ class TrainingWinner(Record):
     utilization_ratio: float
     """share of its FLOPs in the GPUs' peak"""
 
+class LaunchLine(Record):
+    """A command that starts software with the first candidate of a plan."""
+    software: str
+    """megatron, torchtitan, vllm, sglang or trtllm"""
+    command: str
+    """without the model's own options"""
+
 class TrainingCandidate(Record):
     """One parallel configuration. Memory is that of the rank that needs most."""
     rank: int | None
-    """by simulated times; null: not among the first"""
+    """null: not among the first"""
+    step: int | None
+    """of ranked candidates: which of one step is faster is not certain; the simplest comes first"""
+    alike: int | None
+    """of ranked candidates: others with the same degrees that may be as fast"""
     fits: bool
     """whether it fits"""
     dp: int
@@ -1095,6 +1251,8 @@ class TrainingCandidate(Record):
     """of the rank that needs most, as the next [bytes]"""
     margin_bytes: int
     """the GPU's memory less peak_bytes [bytes]"""
+    reserve_bytes: int
+    """that has to stay free [bytes]"""
     weights_bytes: int
     """parameters and buffers [bytes]"""
     gradients_bytes: int
@@ -1117,6 +1275,8 @@ class TrainingCandidate(Record):
     """of ranked candidates: part of the time comes from no measurement of the GPU's class or links"""
     tokens_per_s: float | None
     """of a simulated step [1/s]"""
+    images_per_s: float | None
+    """of a simulated step of a model of images [1/s]"""
     cost_of_step: float | None
     """in the unit of the price, of a simulated step"""
 
@@ -1166,20 +1326,34 @@ class TrainingPlan(Record):
     """null: not given"""
     winner: TrainingWinner | None
     """of the first candidate; null: none fits"""
+    launch: list[LaunchLine]
+    """commands that start the first candidate"""
     warnings: list[str]
     """sentences that readers of the numbers should know"""
     fitting: int
     """candidates that fit"""
+    memory_reserve: float
+    """of the peak, that has to stay free"""
     simulated: int
     """candidates that were simulated"""
     ranked: int
-    """candidates that are ranked by simulated times"""
+    """layouts that are ranked by simulated times"""
+    skipped: int
+    """candidates that are not listed: with larger micro-batches than such of which none fits"""
+    fastest_s: float | None
+    """of the fastest candidate, which need not be the simplest [s]"""
+    tie_ratio: float | None
+    """a step that is slower than another by less than this share ties with it"""
+    nodes_that_fit: int | None
+    """the fewest nodes on which a configuration fits; null: one fits, or none was found"""
     candidates: list[TrainingCandidate]
-    """those that fit, the best first, then those that do not, the nearest first"""
+    """those that fit, the best first (one for each layout that is ranked, then others by their times and bounds), then those that do not, the nearest first"""
     alternatives: list[PlanAlternative]
     """the best candidates with another value of an option than the first"""
     impossible: list[ImpossibleDegrees]
     """degrees that the model does not allow"""
+    failures: list[ImpossibleDegrees]
+    """forecasts of candidates that a defect of Tilecast ended"""
     options: dict[str, int | float | str]
     """options that all candidates share: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
 
@@ -1300,10 +1474,16 @@ class ServingPlan(Record):
     """of requests that the limits apply to"""
     winner: str | None
     """options of tilecast forecast; null: none meets the limits"""
+    launch: list[LaunchLine]
+    """commands that start a replica of the first candidate"""
     warnings: list[str]
     """sentences that readers of the numbers should know"""
     meeting: int
     """candidates that meet the limits"""
+    layouts: int
+    """layouts among them: the first candidates are the best load of each"""
+    most: int | None
+    """index of the candidate of most throughput; null: the first, or none meets the limits"""
     simulated: int
     """to their end"""
     pruned: int
@@ -1318,6 +1498,8 @@ class ServingPlan(Record):
     """the best candidates with another value of an option than the first"""
     impossible: list[ImpossibleDegrees]
     """degrees that the model does not allow"""
+    failures: list[ImpossibleDegrees]
+    """forecasts of layouts that a defect of Tilecast ended"""
     options: dict[str, int | float | str]
     """options that all candidates share: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
 
@@ -1422,6 +1604,8 @@ class Solver(Record):
     """80 % interval [s]"""
     listed_probability: float
     """that a search lists it among the fastest"""
+    ranked_s: float
+    """by what solvers are sorted: the time, longer where a search is less likely to list the solver [s]"""
     parameters: list[ParameterSet]
     """legal sets of tuning parameters, the most likely first; empty without a model of them"""
 
@@ -1630,7 +1814,7 @@ class AcceleratorEvaluation(Record):
     bias_ratio: float
     """geometric mean of forecast / measured"""
     rank_correlation: float | None
-    """mean over layers with five mappings or more; null: there are none"""
+    """Spearman's: mean over layers with five mappings or more; where there are none, over all rows; null: there are fewer than two"""
     held_out_mape_percent: float
     """the same with the fitted parameters fitted again without each layer [%]"""
     held_out_median_percent: float
@@ -1642,6 +1826,8 @@ class AcceleratorEvaluations(Record):
     """Errors of accelerators."""
     schema_version: int
     """of this schema"""
+    rows: list[EvaluationRow]
+    """errors by accelerator and operator; of cycles, which have no interval"""
     accelerators: list[AcceleratorEvaluation]
     """one entry for each file"""
 
@@ -1772,6 +1958,62 @@ class OpEntry(Record):
     sizes: list[SizeEntry]
     """sizes and settings of its kernel; empty: it launches none"""
 
+class InstalledWeights(Record):
+    """A file of embedded weights."""
+    name: str
+    """its name"""
+    bytes: int
+    """its size [bytes]"""
+    checksum: str
+    """of its content, which was verified"""
+    trained_on: str
+    """hash of the measurements; empty: not stated"""
+
+class InstalledGpu(Record):
+    """A GPU of this machine, beside its device file."""
+    name: str
+    """as its driver states it"""
+    device: str
+    """id of its device file; empty: there is none"""
+    driver: str
+    """version of the driver"""
+    clock_hz: float | None
+    """clock now; null: not stated [Hz]"""
+    max_clock_hz: float | None
+    """the highest clock; null: not stated [Hz]"""
+    power_limit_w: float | None
+    """power limit in force; null: not stated [W]"""
+    memory_bytes: int | None
+    """size of the memory; null: not stated [bytes]"""
+    differences: list[str]
+    """what differs from the device file, and what to do"""
+
+class InstalledPart(Record):
+    """A part that some commands need."""
+    name: str
+    """its name"""
+    found: bool
+    """whether it is here"""
+    use: str
+    """what needs it, and how to install it"""
+
+class Installation(Record):
+    """What is installed here."""
+    schema_version: int
+    """of this schema"""
+    version: str
+    """of Tilecast"""
+    weights: list[InstalledWeights]
+    """embedded weights"""
+    gpus: list[InstalledGpu]
+    """of this machine"""
+    hub_cache: str
+    """folder of Hugging Face's local cache"""
+    hub_models: int
+    """models in it that have a config.json"""
+    parts: list[InstalledPart]
+    """optional parts"""
+
 class ForecastKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
@@ -1780,7 +2022,7 @@ class ForecastKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
-    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
@@ -1790,6 +2032,7 @@ class ForecastKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
@@ -1844,7 +2087,7 @@ class ForecastKeywords(TypedDict, total=False):
     acceptance_rate: float | None
     draft_model: str | None
 
-class CompareKeywords(TypedDict, total=False):
+class CompareGpusKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
     images: int | None
@@ -1852,7 +2095,7 @@ class CompareKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
-    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
@@ -1862,6 +2105,7 @@ class CompareKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
@@ -1926,7 +2170,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
-    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
@@ -1936,6 +2180,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
@@ -2000,7 +2245,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
-    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
@@ -2010,6 +2255,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
@@ -2074,7 +2320,7 @@ class OccupancyKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
-    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
@@ -2084,6 +2330,7 @@ class OccupancyKeywords(TypedDict, total=False):
     checkpointing: Literal["none", "selective", "full"] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
+    tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
@@ -2142,6 +2389,83 @@ class OccupancyKeywords(TypedDict, total=False):
     exact: bool | None
     mapping: str | None
     parameters: str | Mapping[str, float] | None
+
+class CompareKeywords(TypedDict, total=False):
+    model: ModelLike | None
+    gpu: GpuLike | None
+    predictor: Literal["learned", "roofline"] | None
+    clocks: float | str | None
+    images: int | None
+    image_size: int | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
+    attention: Literal["eager", "flash"] | None
+    fusion: Literal["none", "pointwise"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    zero_grad: Literal["set-to-none", "zeros"] | None
+    loss: Literal["none", "memory", "full"] | None
+    checkpointing: Literal["none", "selective", "full"] | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
+    tokens: int | None
+    lora_dtype: Literal["as-model", "fp32"] | None
+    dim: str | Mapping[str, float] | None
+    skip_unsupported: bool | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    host_launch_us: float | None
+    cluster: str | None
+    nodes: int | None
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    skew: int | None
+    microbatches: int | None
+    micro_batch_size: int | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    num_layers_per_virtual_pipeline_stage: int | None
+    pipeline_layers: str | None
+    sequence_parallel: bool | Literal["on", "off"] | None
+    make_vocab_size_divisible_by: int | None
+    zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
+    bucket_cap_mb: float | None
+    overlap_grad_reduce: bool | Literal["on", "off"] | None
+    main_params_dtype: Literal["as-model", "fp32"] | None
+    slow_ranks: str | None
+    prompt: int | str | None
+    output: int | str | None
+    kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    schedule: Literal["static", "continuous"] | None
+    rate: float | None
+    concurrency: int | None
+    trace: Path | None
+    requests: int | None
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    gpu_memory_utilization: float | None
+    max_model_len: int | None
+    prefix_hit_rate: float | None
+    server_overhead_s: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    cuda_graphs: bool | Literal["on", "off"] | None
+    step_overhead_us: float | None
+    all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
+    replicas: int | None
+    router: Literal["round-robin", "least-loaded"] | None
+    prefill_workers: int | None
+    prefill_tp: int | None
+    prefill_pp: int | None
+    prefill_dp: int | None
+    prefill_ep: int | None
+    kv_transfer: Literal["after-prefill", "by-layer"] | None
+    speculative_tokens: int | None
+    acceptance_rate: float | None
+    draft_model: str | None
 
 class KernelKeywords(TypedDict, total=False):
     dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None
@@ -2240,6 +2564,7 @@ class PlanKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
     host_launch_us: float | None
     objective: Literal["time", "cost", "memory"] | None
+    memory_reserve: float | None
     top: int | None
     cp: int | Sequence[int] | None
     micro_batch_size: int | Sequence[int] | None
@@ -2294,7 +2619,7 @@ class TuneKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
-    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8"] | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
 
 class SweepKeywords(TypedDict, total=False):
     output_file: Path | None
@@ -2307,7 +2632,16 @@ class CalibrateKeywords(TypedDict, total=False):
 
 class SuggestKernelsKeywords(TypedDict, total=False):
     suggest: int | None
+    model: ModelLike | None
     candidates: Path | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
+    attention: Literal["eager", "flash"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    prompt: int | str | None
+    kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
     weights: Path | None
 
 class Forecaster:
@@ -2326,10 +2660,11 @@ class Forecaster:
     def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, exact: bool | None = None, mapping: str | None = None, parameters: str | Mapping[str, float], **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
     @overload
     def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[ForecastKeywords]) -> Forecast: ...
-    def compare(self, model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, **options: Unpack[CompareKeywords]) -> GpuComparison: ...
+    def compare_gpus(self, model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, **options: Unpack[CompareGpusKeywords]) -> GpuComparison: ...
     def memory_timeline(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[MemoryTimelineKeywords]) -> MemoryTimeline: ...
     def step_operations(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[StepOperationsKeywords]) -> dict[str, Any]: ...
     def occupancy(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[OccupancyKeywords]) -> str: ...
+    def compare(self, a: str, b: str, **options: Unpack[CompareKeywords]) -> Comparison: ...
     def kernel(self, op: str, gpu: GpuLike, **options: Unpack[KernelKeywords]) -> KernelAnswer: ...
     @overload
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str, **options: Unpack[PlanKeywords]) -> ServingPlan: ...
@@ -2351,10 +2686,11 @@ def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, exact: bool | None = None, mapping: str | None = None, parameters: str | Mapping[str, float], **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
 @overload
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ForecastKeywords]) -> Forecast: ...
-def compare(model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CompareKeywords]) -> GpuComparison: ...
+def compare_gpus(model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CompareGpusKeywords]) -> GpuComparison: ...
 def memory_timeline(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[MemoryTimelineKeywords]) -> MemoryTimeline: ...
 def step_operations(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[StepOperationsKeywords]) -> dict[str, Any]: ...
 def occupancy(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[OccupancyKeywords]) -> str: ...
+def compare(a: str, b: str, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CompareKeywords]) -> Comparison: ...
 def kernel(op: str, gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[KernelKeywords]) -> KernelAnswer: ...
 def collective(kind: Literal["all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send_recv", "expert_dispatch", "expert_combine"], *, cluster: Path, ranks: int, bytes: int, **options: Unpack[CollectiveKeywords]) -> Collective: ...
 @overload
@@ -2370,7 +2706,9 @@ def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> None: ...
 def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> None: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...
-def gpus() -> list[GpuEntry]: ...
-def clusters() -> list[ClusterEntry]: ...
-def models() -> list[ModelEntry]: ...
-def ops() -> list[OpEntry]: ...
+def gpus(name: str | None = None) -> list[GpuEntry]: ...
+def clusters(name: str | None = None) -> list[ClusterEntry]: ...
+def models(name: str | None = None) -> list[ModelEntry]: ...
+def ops(name: str | None = None) -> list[OpEntry]: ...
+def data_file(kind: Literal["gpus", "clusters", "models"], name: str) -> str: ...
+def doctor() -> Installation: ...

@@ -125,12 +125,10 @@ TEST(DeviceFile, ADerivedFieldIsAWarningAndFollowsTheGivenOnes) {
   Json json = t4();
   for (const char* key : kDerived) json.erase(key);
   EXPECT_EQ(parse_device(json.dump(), "mine.json").warnings,
-            (std::vector<std::string>{"mine.json: 'architecture' is missing; using turing",
-                                      "mine.json: 'matrix_instruction' is missing; using mma.sync",
-                                      "mine.json: 'memory_type' is missing; using gddr6",
-                                      "mine.json: 'exp_per_clock_per_sm' is missing; using 16",
-                                      "mine.json: 'schedulers_per_sm' is missing; using 4",
-                                      "mine.json: 'issue_per_clock' is missing; using 1"}));
+            (std::vector<std::string>{
+                "mine.json: fields that are missing, with the values used: architecture turing, "
+                "matrix_instruction mma.sync, memory_type gddr6, exp_per_clock_per_sm 16, "
+                "schedulers_per_sm 4, issue_per_clock 1"}));
   json["architecture"] = {{"value", "volta"}, {"source", "made up"}};
   EXPECT_EQ(architecture_of(parse_device(json.dump(), "mine.json")), "volta mma.sync hbm2 16 4 1");
 }

@@ -75,7 +75,8 @@ TEST(InlineEcc, IsOnWithNvidiasGddr6UnlessTheFileSaysOtherwise) {
   t4.erase("inline_ecc");
   EXPECT_EQ(ecc(t4).gpu().inline_ecc, InlineEcc::kOn);
   ASSERT_EQ(ecc(t4).warnings.size(), 1u);
-  EXPECT_NE(ecc(t4).warnings[0].find("'inline_ecc' is missing; using on"), std::string::npos);
+  EXPECT_NE(ecc(t4).warnings[0].find("missing, with the values used: inline_ecc on"),
+            std::string::npos);
   EXPECT_EQ(find_device("H100").gpu().inline_ecc, InlineEcc::kOff);
   EXPECT_EQ(find_device("RX 6800 XT").gpu().inline_ecc, InlineEcc::kOff);
 }
@@ -154,7 +155,8 @@ TEST(DeviceFile, OptionalFieldsAreReplacedWithAWarning) {
   json.erase("links");
   const Device d = parse_device(json.dump(), "mine.json");
   ASSERT_EQ(d.warnings.size(), 1u);
-  EXPECT_EQ(d.warnings[0], "mine.json: 'l2_bytes' is missing; using 32 MiB");
+  EXPECT_EQ(d.warnings[0],
+            "mine.json: fields that are missing, with the values used: l2_bytes 32 MiB");
 }
 
 TEST(DeviceFile, WrongUnitsFieldsAndSourcesAreRefused) {

@@ -365,9 +365,9 @@ TEST(Lora, TrainsTheAdaptersOnly) {
   add_backward(graph);
   add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
   const MemoryPlan plan = plan_memory(graph);
-  EXPECT_EQ(plan.weights_bytes, base + 4 * kTrained) << "adapters are FP32";
-  EXPECT_EQ(plan.gradients_bytes, 4 * kTrained);
-  EXPECT_EQ(plan.optimizer_bytes, 8 * kTrained);
+  EXPECT_EQ(plan.weights_bytes, base + 2 * kTrained) << "adapters are BF16, as their layers";
+  EXPECT_EQ(plan.gradients_bytes, 2 * kTrained);
+  EXPECT_EQ(plan.optimizer_bytes, 4 * kTrained);
 }
 
 TEST(Lora, AddsTwoProductsAndNamesWhatItKnows) {

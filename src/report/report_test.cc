@@ -62,8 +62,7 @@ TEST(Wrap, KeepsANumberWithItsUnit) {
             (Lines{"interval", "2.75 ms to", "4.75 ms"}));
   EXPECT_EQ(wrap_text("reads 131 MB, then 3 TB/s", 10),
             (Lines{"reads", "131 MB,", "then", "3 TB/s"}));
-  EXPECT_EQ(wrap_text("of 1,024 tokens", 9), (Lines{"of", "1,024", "tokens"}))
-      << "too wide together";
+  EXPECT_EQ(wrap_text("of 1,024 tokens", 9), (Lines{"of 1,024", "tokens"})) << "too wide together";
   EXPECT_EQ(wrap_text("layer 12 is s", 9), (Lines{"layer 12", "is s"}));
 }
 

@@ -183,9 +183,11 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
   EXPECT_EQ(time_of("linear", DType::kFp32, "T4").extrapolated_feature, "architecture");
   EXPECT_EQ(time_of("linear", DType::kFp32, "MI100").extrapolated_feature, "vendor");
   // A whole model is forecast, and a warning names what falls to the roofline.
-  const Forecast forecast = Forecaster((folder.path() / "weights").string())
-                                .forecast(load_model_ref("gpt2_large"), load_gpu_ref("A100"),
-                                          {.seq = 64, .execution = {.dtype = "bf16"}});
+  const Forecast forecast =
+      Forecaster((folder.path() / "weights").string())
+          .forecast(
+              load_model_ref("gpt2_large"), load_gpu_ref("A100"),
+              {.seq = 64, .execution = {.dtype = "bf16", .attention = AttentionKind::kEager}});
   EXPECT_TRUE(std::any_of(forecast.warnings.begin(), forecast.warnings.end(),
                           [](const Warning& warning) {
                             return warning.code == WarningCode::kNoModel &&

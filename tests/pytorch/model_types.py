@@ -224,7 +224,7 @@ def row(name: str, of: tuple, fields: dict, label: str) -> dict:
 
 
 def is_recurrent(module) -> bool:
-    return hasattr(module, "conv1d") and hasattr(module, "A_log")
+    return hasattr(module, "conv1d") and hasattr(module, "A_log") or type(module).__name__.endswith("DeltaAttention")
 
 
 def counted_decoder(model) -> int:
@@ -250,7 +250,7 @@ def counted_decoder(model) -> int:
             total -= by_module.get(f"{root}.{name}", 0)
         if is_recurrent(module):
             total -= by_module.get(f"{root}.{name}", 0)
-            for part, child in module.named_children():
+            for part, child in module.named_modules():
                 if isinstance(child, torch.nn.Linear):
                     total += by_module.get(f"{root}.{name}.{part}", 0)
     return total

@@ -40,8 +40,10 @@ Json text_alone() {
   return text;
 }
 
-const Request kTraining =
-    as_published({.mode = Mode::kTraining, .seq = 512, .optimizer = Optimizer::kAdamW});
+const Request kTraining = as_published({.mode = Mode::kTraining,
+                                        .seq = 512,
+                                        .optimizer = Optimizer::kAdamW,
+                                        .execution = {.dtype = "bf16"}});
 
 Request with_images(Request request, int64_t images, int64_t side) {
   request.images = images;
