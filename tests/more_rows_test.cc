@@ -20,10 +20,10 @@ namespace tilecast {
 namespace {
 
 constexpr int64_t kTile = 256;
-constexpr auto kSchemes = std::to_array<QuantScheme>(
+constexpr auto kSchemesOfRows = std::to_array<QuantScheme>(
     {QuantScheme::kNone, QuantScheme::kFp8, QuantScheme::kFp8Block, QuantScheme::kInt4WeightOnly,
      QuantScheme::kFp4WeightOnly, QuantScheme::kFp4});
-const auto kServing = std::to_array<Software>(
+const auto kServingOfRows = std::to_array<Software>(
     {software_of("pytorch"), software_of("vllm"), software_of("sglang"), software_of("trtllm")});
 
 /// Times of the same layers with more and more rows; counts those that fall.
@@ -33,7 +33,7 @@ class Falls {
   void count(const std::vector<Kernel>& kernels, size_t sizes) {
     for (const Device& device : bundled_devices()) {
       if (!has_unit_for(kernels.front(), device)) continue;
-      for (const Software software : kServing) {
+      for (const Software software : kServingOfRows) {
         std::vector<KernelTime> times(kernels.size());
         predictor_->predict(kernels, device, {.software = software}, times);
         for (size_t i = 0; i < times.size(); ++i) {
@@ -73,7 +73,7 @@ TEST(MoreRows, OfProductsTakeNoLessTime) {
   constexpr int kLayers = 40;
   Falls falls;
   Rng rng(34);
-  for (const QuantScheme scheme : kSchemes) {
+  for (const QuantScheme scheme : kSchemesOfRows) {
     std::vector<Kernel> kernels;
     for (int layer = 0; layer < kLayers; ++layer) {
       const auto size = [&] { return kTile * static_cast<int64_t>(2 + rng.below(62)); };
@@ -96,24 +96,24 @@ TEST(MoreRows, OfProductsTakeNoLessTime) {
   EXPECT_GE(falls.pairs, 40000u);
 }
 
-struct Layer {
+struct ExpertLayer {
   int64_t hidden, inner, experts, top_k;
 };
 /// Mixtral 8x7B with tp 1 and 2, Qwen 3 30B-A3B, DeepSeek V3 with tp 8, gpt-oss 20B, Llama 4 Scout
 /// with tp 4.
-constexpr auto kExperts = std::to_array<Layer>({{4096, 14336, 8, 2},
-                                                {4096, 7168, 8, 2},
-                                                {2048, 768, 128, 8},
-                                                {7168, 256, 256, 8},
-                                                {2880, 2880, 32, 4},
-                                                {5120, 2048, 16, 1}});
+constexpr auto kExperts = std::to_array<ExpertLayer>({{4096, 14336, 8, 2},
+                                                      {4096, 7168, 8, 2},
+                                                      {2048, 768, 128, 8},
+                                                      {7168, 256, 256, 8},
+                                                      {2880, 2880, 32, 4},
+                                                      {5120, 2048, 16, 1}});
 
 TEST(MoreRows, OfExpertsTakeNoLessTime) {
   constexpr size_t kSizes = 15;  // 1 to 16,384 tokens
   Falls falls;
-  for (const QuantScheme scheme : kSchemes) {
+  for (const QuantScheme scheme : kSchemesOfRows) {
     std::vector<Kernel> kernels;
-    for (const Layer& layer : kExperts) {
+    for (const ExpertLayer& layer : kExperts) {
       for (size_t i = 0; i < kSizes; ++i) {
         kernels.push_back(kernels_of_sizes("experts", DType::kBf16,
                                            {{"tokens", int64_t{1} << i},
