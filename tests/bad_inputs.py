@@ -40,7 +40,7 @@ COMMANDS = {
     "shard": [["tables.json", "--cluster", "dgx-a100"]],
 }
 # These take minutes, or a file's place, not a bad value.
-LEFT_OUT = {"--help", "--trees", "--requests"}
+LEFT_OUT = {"--help", "--help-all", "--trees", "--requests"}
 FIELD_VALUES = [None, -1, 0, 1, 3, 2 ** 31, 2 ** 62, 2 ** 64, 1.5, -0.0, 1e300, float("nan"), float("inf"), "", "x",
                 "\x1b[2J\u009b", "9" * 300, True, [], {}, [1, 2], [None] * 3, {"value": -1}]
 KEYS = ["", "x", "\x1b[2J\u009b", "\u202e", "9" * 300, "re:(", "lm_head"]
@@ -150,7 +150,7 @@ class Checker:
 
 
 def flags(program, command):
-    text = subprocess.run([program, command, "--help"], capture_output=True, text=True).stdout
+    text = subprocess.run([program, command, "--help-all"], capture_output=True, text=True).stdout
     return sorted(set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]*|(?<![\w-])-[a-z]\b", text)) - LEFT_OUT - {"-h"})
 
 

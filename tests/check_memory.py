@@ -79,7 +79,7 @@ def command_of(tilecast, row, model, folder):
 
 def known(tilecast, command):
     """The command without options that this program does not have yet, and their names."""
-    helped = subprocess.run([tilecast, "forecast", "--help"], capture_output=True, text=True).stdout
+    helped = subprocess.run([tilecast, "forecast", "--help-all"], capture_output=True, text=True).stdout
     kept, missing = [], []
     for word, value in zip(command[3::2], command[4::2]):
         if word in helped:

@@ -407,8 +407,9 @@ def check_numbers_and_dtypes_as_people_write_them() -> None:
 def check_help_is_where_it_is_looked_for() -> None:
     assert run().returncode == 0 and run().stdout == run("help").stdout == run("--help").stdout
     assert run("help", "plan").stdout == run("plan", "--help-all").stdout
+    wide = {"COLUMNS": "120"}
     for command in ("forecast", "plan"):
-        short, full = run(command, "--help").stdout, run(command, "--help-all").stdout
+        short, full = (run(command, help, environment=wide).stdout for help in ("--help", "--help-all"))
         assert len(short.splitlines()) < 62 < len(full.splitlines()), (command, len(short.splitlines()))
         assert f"tilecast {command} --help-all" in short
     assert "minimax_m3" in run("help", "families").stdout

@@ -88,7 +88,10 @@ class EveryModelWithoutNames : public testing::TestWithParam<std::string> {
 
   /// Asks for both; a request that one refuses, the other must refuse too.
   void same(Ask ask, const Request& request, const char* what) {
-    EXPECT_EQ(numbers(ask, named_, request), numbers(ask, unnamed_, request)) << what;
+    const Numbers named = numbers(ask, named_, request), unnamed = numbers(ask, unnamed_, request);
+    ASSERT_EQ(named.size(), unnamed.size()) << what;
+    for (size_t i = 0; i < named.size(); ++i)
+      ASSERT_EQ(named[i], unnamed[i]) << what << ", number " << i << " of " << named.size();
   }
 
   const Model& model() const { return named_.content->model; }

@@ -202,18 +202,10 @@ Command forecast_command() {
                        "tilecast forecast llama-3-8b --gpu H100 --prompt 1024 --output 256",
                        "tilecast forecast llama-3-8b --gpus H100,L40S,MI300X --prompt 1024"},
           .run = run_forecast,
-          .essential = {"gpu",        "gpus",
-                        "cluster",    "mode",
-                        "batch",      "seq",
-                        "dtype",      "attention",
-                        "optimizer",  "checkpointing",
-                        "lora-rank",  "tp",
-                        "pp",         "dp",
-                        "zero",       "micro-batch-size",
-                        "prompt",     "output",
-                        "software",   "rate",
-                        "kv-dtype",   "format",
-                        "output-file"}};
+          .essential = {"gpu",    "gpus",     "cluster",   "mode",          "batch",
+                        "seq",    "dtype",    "optimizer", "checkpointing", "lora-rank",
+                        "tp",     "pp",       "dp",        "zero",          "prompt",
+                        "output", "software", "rate",      "format",        "output-file"}};
 }
 
 }  // namespace tilecast

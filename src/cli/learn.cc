@@ -76,7 +76,7 @@ Command calibrate_command() {
       .groups = calibrate_groups,
       .examples =
           {"tilecast calibrate --gpu L40S --suggest 20 --model llama-3-8b --dtype bf16 -o few.csv",
-           "sh measure/run.sh --list few.csv   # on that GPU; or fill in latency_s",
+           "sh measure/run.sh --list few.csv   # on that GPU",
            "tilecast calibrate --gpu L40S --measurements few.csv -o l40s.json",
            "tilecast forecast gpt2_large --gpu L40S --calibration l40s.json"},
       .run = run_calibrate};

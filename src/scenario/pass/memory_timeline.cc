@@ -50,6 +50,13 @@ class Holders {
     holder.part = part_name(use);
     holder.bytes += bytes * count;
     holder.count += count;
+    (bytes <= segment_bytes(0) / 2 ? small_bytes_ : large_bytes_) += bytes * count;
+  }
+
+  /// Whole segments of the allocator for all of them.
+  int64_t least_reserved() const {
+    const int64_t segment = segment_bytes(0);
+    return large_bytes_ + checked_multiply(ceil_divide(small_bytes_, segment), segment);
   }
 
   std::vector<MemoryHolder> sorted() const {
@@ -63,10 +70,11 @@ class Holders {
 
  private:
   std::map<std::pair<std::string_view, std::string>, MemoryHolder> holders_;
+  int64_t small_bytes_ = 0, large_bytes_ = 0;
 };
 
-std::vector<MemoryHolder> holders_at(const Graph& graph, const Lifetimes& lifetimes, int32_t step,
-                                     ZeroGrad zero_grad) {
+Holders holders_at(const Graph& graph, const Lifetimes& lifetimes, int32_t step,
+                   ZeroGrad zero_grad) {
   Holders holders;
   for (const Tensor& tensor : graph.tensors) {
     if (const auto use = permanent_use(tensor, zero_grad))
@@ -76,7 +84,7 @@ std::vector<MemoryHolder> holders_at(const Graph& graph, const Lifetimes& lifeti
     if (life.born <= step && step <= life.last)
       holders.add(graph.tensor(life.tensor), use_at(life, step), life.bytes, 1);
   }
-  return holders.sorted();
+  return holders;
 }
 
 void add_points(MemoryTimeline& timeline, const Graph& graph, const Lifetimes& lifetimes) {
@@ -95,18 +103,6 @@ void add_points(MemoryTimeline& timeline, const Graph& graph, const Lifetimes& l
     most = sum;
     timeline.peak_point = i;
   }
-}
-
-/// Whole segments for what is in use at the peak.
-int64_t least_reserved(const std::vector<MemoryHolder>& holders) {
-  int64_t small = 0, large = 0;
-  for (const MemoryHolder& holder : holders) {
-    const int64_t each = holder.bytes / std::max<int64_t>(1, holder.count);
-    (each <= segment_bytes(0) / 2 ? small : large) += holder.bytes;
-  }
-  return (small == 0 ? 0
-                     : checked_multiply(ceil_divide(small, segment_bytes(0)), segment_bytes(0))) +
-         large;
 }
 
 }  // namespace
@@ -133,8 +129,9 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
   timeline.batch = used.batch;
   timeline.seq = checked_add(*used.seq, image_tokens(model, used));
   add_points(timeline, graph, lifetimes);
-  timeline.holders =
+  const Holders holders =
       holders_at(graph, lifetimes, static_cast<int32_t>(timeline.peak_point), used.zero_grad);
+  timeline.holders = holders.sorted();
   timeline.workspace_bytes = memory.workspace_bytes;
   timeline.framework_bytes = memory.framework_bytes;
   timeline.device_bytes = visible_bytes(device);
@@ -143,7 +140,7 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
   timeline.allocated_bytes = replayed.allocated_bytes;
   timeline.reserved_high_bytes = replayed.reserved_bytes;
   timeline.reserved_low_bytes =
-      std::min(replayed.reserved_bytes, least_reserved(timeline.holders) + memory.workspace_bytes);
+      std::min(replayed.reserved_bytes, holders.least_reserved() + memory.workspace_bytes);
   timeline.fits = memory.fits;
   return timeline;
 }
