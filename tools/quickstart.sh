@@ -5,4 +5,4 @@ cd "$(dirname "$0")/.."
 sh tools/setup.sh
 cmake --preset release -DBUILD_TESTING=OFF > /dev/null
 cmake --build --preset release --target tilecast
-build/release/tilecast forecast gpt2_large --gpu H100 --mode training --batch 4 --seq 1024
+build/release/tilecast forecast llama-3.1-8b --gpu H100 --prompt 1024 --output 256 --batch 16
