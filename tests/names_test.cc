@@ -46,9 +46,9 @@ void add(Numbers& numbers, std::initializer_list<double> more) {
 
 Numbers pass(const ModelRef& model, const GpuRef& gpu, const Request& request) {
   const Forecast f = forecaster().forecast(model, gpu, request);
-  const MemoryForecast& m = f.memory;
-  Numbers n = {f.latency_s,  f.latency_low_s, f.latency_high_s, f.forward_s,
-               f.backward_s, f.optimizer_s,   f.host_wait_s,    f.utilization_ratio};
+  const PassMemory& m = f.memory;
+  Numbers n = {f.latency_s.value, f.latency_s.low, f.latency_s.high, f.forward_s,
+               f.backward_s,      f.optimizer_s,   f.host_wait_s,    f.utilization_ratio};
   for (const int64_t x : {f.flops, f.bytes, f.parameters, m.peak_bytes, m.weights_bytes,
                           m.gradients_bytes, m.optimizer_bytes, m.activations_bytes,
                           m.reserved_bytes.value_or(-1), m.largest_batch.value_or(-1)})
@@ -57,7 +57,7 @@ Numbers pass(const ModelRef& model, const GpuRef& gpu, const Request& request) {
   if (!f.parallel) return n;
   add(n, {f.parallel->communication_s, f.parallel->exposed_communication_s, f.parallel->bubble_s});
   for (const StageForecast& s : f.parallel->stages)
-    add(n, {s.compute_s, s.communication_s, static_cast<double>(s.peak_bytes)});
+    add(n, {s.compute_s, s.communication_s, static_cast<double>(s.memory.peak_bytes)});
   return n;
 }
 
@@ -74,10 +74,10 @@ Numbers timeline(const ModelRef& model, const GpuRef& gpu, const Request& reques
 Numbers generation(const ModelRef& model, const GpuRef& gpu, const Request& request) {
   const LlmForecast f = forecast_llm(forecaster(), model, gpu, request);
   Numbers n;
-  for (const Estimate& e : {f.latency, f.ttft, f.tpot, f.request})
-    add(n, {e.seconds, e.low_s, e.high_s});
+  for (const Interval& e : {f.latency, f.ttft, f.tpot, f.request}) add(n, {e.value, e.low, e.high});
   add(n, {f.tokens_per_s, f.communication_s, f.utilization_ratio});
-  for (const int64_t x : {f.flops, f.bytes, f.weights_bytes, f.cache_bytes, f.activations_bytes})
+  for (const int64_t x :
+       {f.flops, f.bytes, f.memory.weights_bytes, f.memory.cache_bytes, f.memory.activations_bytes})
     n.push_back(static_cast<double>(x));
   return n;
 }

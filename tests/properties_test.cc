@@ -116,7 +116,7 @@ void expect_interval(double low, double middle, double high, const std::string& 
 void expect_kernels(const std::vector<KernelForecast>& kernels, const std::string& what) {
   for (const KernelForecast& k : kernels) {
     const std::string kernel = fmt::format("{}: {} {}", what, k.name, k.op);
-    expect_interval(k.low_s, k.latency_s, k.high_s, kernel);
+    expect_interval(k.latency_s.low, k.latency_s, k.latency_s.high, kernel);
     // Time over the least that the data sheet allows is at least 1.
     EXPECT_LE(k.utilization_ratio, 1 + kRounding) << kernel;
     EXPECT_GE(k.utilization_ratio, 0) << kernel;
@@ -131,7 +131,7 @@ void expect_near(double a, double b, const std::string& what) {
 }
 
 void check_pass(const Forecast& f, const std::string& what) {
-  expect_interval(f.latency_low_s, f.latency_s, f.latency_high_s, what);
+  expect_interval(f.latency_s.low, f.latency_s, f.latency_s.high, what);
   expect_kernels(f.kernels, what);
   expect_near(f.forward_s + f.backward_s + f.optimizer_s, f.latency_s, what + ": phases");
   double seconds = 0;
@@ -151,12 +151,12 @@ void check_pass(const Forecast& f, const std::string& what) {
     return kernel.op.starts_with("conv");
   });
   EXPECT_LE(f.utilization_ratio, (convolves ? 4 : 1) + kRounding) << what;
-  const MemoryForecast& m = f.memory;
+  const PassMemory& m = f.memory;
   EXPECT_GE(m.peak_bytes, m.weights_bytes) << what;
   // Programs see a little less than the device has.
-  EXPECT_EQ(m.fits, m.margin_bytes >= 0) << what;
-  EXPECT_LE(m.peak_bytes + m.margin_bytes, m.device_bytes) << what;
-  EXPECT_GE(m.peak_bytes + m.margin_bytes, 0.9 * static_cast<double>(m.device_bytes)) << what;
+  EXPECT_EQ(m.fits, m.margin_bytes() >= 0) << what;
+  EXPECT_LE(m.peak_bytes + m.margin_bytes(), m.device_bytes) << what;
+  EXPECT_GE(m.peak_bytes + m.margin_bytes(), 0.9 * static_cast<double>(m.device_bytes)) << what;
 }
 
 /// The roofline of the same kernels, in the same order: compute-bound ones never take less, but
@@ -264,11 +264,11 @@ Draw draw_prompt(Rng& rng, const std::vector<std::string>& models,
 }
 
 void check_prompt(const LlmForecast& f, const std::string& what) {
-  expect_interval(f.ttft.low_s, f.ttft.seconds, f.ttft.high_s, what);
-  expect_interval(f.tpot.low_s, f.tpot.seconds, f.tpot.high_s, what);
-  expect_interval(f.request.low_s, f.request.seconds, f.request.high_s, what);
-  expect_near(f.ttft.seconds + static_cast<double>(f.output - 1) * f.tpot.seconds,
-              f.request.seconds, what + ": request");
+  expect_interval(f.ttft.low, f.ttft.value, f.ttft.high, what);
+  expect_interval(f.tpot.low, f.tpot.value, f.tpot.high, what);
+  expect_interval(f.request.low, f.request.value, f.request.high, what);
+  expect_near(f.ttft.value + static_cast<double>(f.output - 1) * f.tpot.value, f.request.value,
+              what + ": request");
   expect_kernels(f.prefill.kernels, what);
   expect_kernels(f.decode.kernels, what);
 }
@@ -302,25 +302,26 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     Request options = request.options;
     options.batch *= 2;
     if (LlmForecast more; !refused([&] { more = forecast(options); })) {
-      batch.compare(f.request.seconds, more.request.seconds, what);
-      EXPECT_GE(more.peak_bytes, f.peak_bytes) << what;
+      batch.compare(f.request.value, more.request.value, what);
+      EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
     }
     options = request.options;
     options.prompt *= 2;
     if (LlmForecast more; !refused([&] { more = forecast(options); })) {
-      length.compare(f.request.seconds, more.request.seconds, what);
+      length.compare(f.request.value, more.request.value, what);
       // A prefill step takes whole prompts while they fit into its tokens. With longer ones, fewer
       // may fit, and the step's activations are smaller; all else grows.
-      EXPECT_GE(more.peak_bytes - more.activations_bytes, f.peak_bytes - f.activations_bytes)
+      EXPECT_GE(more.memory.peak_bytes - more.memory.activations_bytes,
+                f.memory.peak_bytes - f.memory.activations_bytes)
           << what;
       if (prefill_tokens(options) >= prefill_tokens(request.options)) {
-        EXPECT_GE(more.peak_bytes, f.peak_bytes) << what;
+        EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
       }
     }
     options = request.options;
     options.execution.tp *= 2;
     if (LlmForecast shared; !refused([&] { shared = forecast(options); })) {
-      EXPECT_LT(shared.peak_bytes, f.peak_bytes) << what;
+      EXPECT_LT(shared.memory.peak_bytes, f.memory.peak_bytes) << what;
     }
   }
   fmt::print("{} requests forecast, {} refused\n", done, refusals);

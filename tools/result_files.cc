@@ -1,5 +1,5 @@
-// Writes what is made of the tables of results: JSON schemas, Python's stubs and the reference
-// page.
+// Writes what is made of the tables of results and warnings: JSON schemas, Python's stubs and the
+// reference pages.
 //
 //   result_files ROOT          writes the files of the project in ROOT
 //   result_files ROOT --check  says which of them are not current; exit status 1 if one is not
@@ -15,6 +15,7 @@
 #include "command/python_stubs.h"
 #include "schema/json_schema.h"
 #include "schema/stubs.h"
+#include "schema/warning_table.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -43,6 +44,7 @@ int run(const std::string& root, bool check) {
   for (const ResultDef& result : results())
     file(fmt::format("docs/schema/{}.schema.json", result.name), json_schema(result));
   file("docs/reference/results.md", result_reference());
+  file("docs/reference/warnings.md", warning_reference());
   const std::string stubs = "python/tilecast/_core.pyi";
   file(stubs, stubs_of(root + "/" + stubs));
   return status;

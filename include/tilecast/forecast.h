@@ -117,36 +117,33 @@ struct GpuEntry {
   std::vector<std::string> aliases;
   int64_t memory_bytes = 0;
   double memory_bytes_per_s = 0;
-  int64_t sm_count = 0;  ///< streaming multiprocessors; compute units on AMD
+  int64_t sm_count = 0;
   double boost_clock_hz = 0;
   int64_t l2_bytes = 0;
-  double power_w = 0;                     ///< power limit of the board
-  std::string architecture, memory_type;  ///< "hopper", "hbm3"; the words of device files
-  /// Peak rates by dtype, for the dtypes that the device supports. Dense, without structured
-  /// sparsity.
+  double power_w = 0;
+  std::string architecture, memory_type;
   std::vector<std::pair<std::string, double>> vector_flops_per_s, matrix_flops_per_s;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = GpuEntry;
     field.is("GpuEntry", "A bundled device, with the numbers of its data sheet.");
-    field("id", "", "name for --gpu", &GpuEntry::id);
-    field("name", "", "the product name", &GpuEntry::name);
-    field("vendor", "", "who makes it", &GpuEntry::vendor);
-    field("aliases", "", "other names", &GpuEntry::aliases);
-    field("memory_bytes", "bytes", "size of the memory", &GpuEntry::memory_bytes);
-    field("memory_bytes_per_s", "bytes/s", "bandwidth of the memory",
-          &GpuEntry::memory_bytes_per_s);
-    field("sm_count", "", "streaming multiprocessors; compute units on AMD", &GpuEntry::sm_count);
-    field("boost_clock_hz", "Hz", "the highest clock", &GpuEntry::boost_clock_hz);
-    field("l2_bytes", "bytes", "second-level cache", &GpuEntry::l2_bytes);
-    field("power_w", "W", "power limit of the board", &GpuEntry::power_w);
-    field("architecture", "", "the word of device files", &GpuEntry::architecture);
-    field("memory_type", "", "the word of device files", &GpuEntry::memory_type);
+    field("id", "", "name for --gpu", &Self::id);
+    field("name", "", "the product name", &Self::name);
+    field("vendor", "", "who makes it", &Self::vendor);
+    field("aliases", "", "other names", &Self::aliases);
+    field("memory_bytes", "bytes", "size of the memory", &Self::memory_bytes);
+    field("memory_bytes_per_s", "bytes/s", "bandwidth of the memory", &Self::memory_bytes_per_s);
+    field("sm_count", "", "streaming multiprocessors; compute units on AMD", &Self::sm_count);
+    field("boost_clock_hz", "Hz", "the highest clock", &Self::boost_clock_hz);
+    field("l2_bytes", "bytes", "second-level cache", &Self::l2_bytes);
+    field("power_w", "W", "power limit of the board", &Self::power_w);
+    field("architecture", "", "the word of device files", &Self::architecture);
+    field("memory_type", "", "the word of device files", &Self::memory_type);
     field("vector_flops_per_s", "FLOP/s", "peak rates of the vector lanes by dtype",
-          &GpuEntry::vector_flops_per_s);
+          &Self::vector_flops_per_s);
     field("matrix_flops_per_s", "FLOP/s",
-          "peak rates of the matrix units by dtype, without sparsity",
-          &GpuEntry::matrix_flops_per_s);
+          "peak rates of the matrix units by dtype, without sparsity", &Self::matrix_flops_per_s);
   }
 };
 
@@ -154,65 +151,66 @@ struct GpuEntry {
 struct ModelEntry {
   std::string name, family;
   int64_t parameters = 0;
-  std::optional<int64_t> positions;  ///< the longest sequence in tokens; nullopt: no limit
-  std::string note;                  ///< says so if the name is misleading; else ""
+  std::optional<int64_t> positions;
+  std::string note;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ModelEntry;
     field.is("ModelEntry", "A bundled model.");
-    field("name", "", "name for MODEL", &ModelEntry::name);
-    field("family", "", "model_type or class in the config", &ModelEntry::family);
-    field("parameters", "", "parameters of the model", &ModelEntry::parameters);
-    field("positions", "tokens", "the longest sequence; null: no limit", &ModelEntry::positions);
+    field("name", "", "name for MODEL", &Self::name);
+    field("family", "", "model_type or class in the config", &Self::family);
+    field("parameters", "", "parameters of the model", &Self::parameters);
+    field("positions", "tokens", "the longest sequence; null: no limit", &Self::positions);
     field("note", "", "says so if the name is misleading; null: it is not",
-          [](const ModelEntry& x) { return x.note.empty() ? nullptr : &x.note; });
+          [](const Self& x) { return x.note.empty() ? nullptr : &x.note; });
   }
 };
 
 /// A size or setting of an operator that `Forecaster::kernel` accepts.
 struct SizeEntry {
   std::string name, description;
-  std::vector<std::string> other_names;  ///< other accepted names
-  std::string default_value;             ///< the default as text; "": required
-  /// The accepted words; empty: a whole number from `min` to `max`.
+  std::vector<std::string> other_names;
+  std::string default_value;
   std::vector<std::string> choices;
   int64_t min = 0, max = 0;
-  bool is_switch = false;  ///< off by default; 1 turns it on
-  bool is_list = false;    ///< whole numbers with colons between them, as a text: "4:2:1"
+  bool is_switch = false;
+  bool is_list = false;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = SizeEntry;
     field.is("SizeEntry", "A size or setting of an operator's kernel.");
-    field("name", "", "name of the size", &SizeEntry::name);
-    field("description", "", "what it is", &SizeEntry::description);
-    field("other_names", "", "other accepted names", &SizeEntry::other_names);
-    field("default", "", "as text; empty: required", &SizeEntry::default_value);
+    field("name", "", "name of the size", &Self::name);
+    field("description", "", "what it is", &Self::description);
+    field("other_names", "", "other accepted names", &Self::other_names);
+    field("default", "", "as text; empty: required", &Self::default_value);
     field("choices", "", "the accepted words; empty: a whole number from min to max",
-          &SizeEntry::choices);
-    field("min", "", "the least value", &SizeEntry::min);
-    field("max", "", "the largest value", &SizeEntry::max);
-    field("is_switch", "", "off by default; 1 turns it on", &SizeEntry::is_switch);
+          &Self::choices);
+    field("min", "", "the least value", &Self::min);
+    field("max", "", "the largest value", &Self::max);
+    field("is_switch", "", "off by default; 1 turns it on", &Self::is_switch);
     field("is_list", "", "whole numbers with colons between them, as a text: 4:2:1",
-          &SizeEntry::is_list);
+          &Self::is_list);
   }
 };
 
 /// An operator of the graph notation.
 struct OpEntry {
-  std::string name, pytorch, onnx, description;  ///< `onnx` is "" if ONNX has no such operator
-  std::vector<SizeEntry> sizes;                  ///< empty if the operator launches no kernel
+  std::string name, pytorch, onnx, description;
+  std::vector<SizeEntry> sizes;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = OpEntry;
     field.is("OpEntry", "An operator.");
-    field("name", "", "name for 'tilecast kernel'", &OpEntry::name);
+    field("name", "", "name for 'tilecast kernel'", &Self::name);
     field("pytorch", "", "ATen operator; null: none",
-          [](const OpEntry& x) { return x.pytorch.empty() ? nullptr : &x.pytorch; });
+          [](const Self& x) { return x.pytorch.empty() ? nullptr : &x.pytorch; });
     field("onnx", "", "operator of ONNX; null: none",
-          [](const OpEntry& x) { return x.onnx.empty() ? nullptr : &x.onnx; });
-    field("description", "", "what it computes", &OpEntry::description);
-    field("sizes", "", "sizes and settings of its kernel; empty: it launches none",
-          &OpEntry::sizes);
+          [](const Self& x) { return x.onnx.empty() ? nullptr : &x.onnx; });
+    field("description", "", "what it computes", &Self::description);
+    field("sizes", "", "sizes and settings of its kernel; empty: it launches none", &Self::sizes);
   }
 };
 
@@ -250,12 +248,12 @@ struct Installation {
 
     template <typename Fields>
     static void fields(Fields& field) {
+      using Self = WeightsFile;
       field.is("InstalledWeights", "A file of embedded weights.");
-      field("name", "", "its name", &WeightsFile::name);
-      field("bytes", "bytes", "its size", &WeightsFile::bytes);
-      field("checksum", "", "of its content, which was verified", &WeightsFile::checksum);
-      field("trained_on", "", "hash of the measurements; empty: not stated",
-            &WeightsFile::trained_on);
+      field("name", "", "its name", &Self::name);
+      field("bytes", "bytes", "its size", &Self::bytes);
+      field("checksum", "", "of its content, which was verified", &Self::checksum);
+      field("trained_on", "", "hash of the measurements; empty: not stated", &Self::trained_on);
     }
   };
   /// A GPU of this machine.
@@ -267,16 +265,17 @@ struct Installation {
 
     template <typename Fields>
     static void fields(Fields& field) {
+      using Self = Card;
       field.is("InstalledGpu", "A GPU of this machine, beside its device file.");
-      field("name", "", "as its driver states it", &Card::name);
-      field("device", "", "id of its device file; empty: there is none", &Card::device);
-      field("driver", "", "version of the driver", &Card::driver);
-      field("clock_hz", "Hz", "clock now; null: not stated", &Card::clock_hz);
-      field("max_clock_hz", "Hz", "the highest clock; null: not stated", &Card::max_clock_hz);
-      field("power_limit_w", "W", "power limit in force; null: not stated", &Card::power_limit_w);
-      field("memory_bytes", "bytes", "size of the memory; null: not stated", &Card::memory_bytes);
+      field("name", "", "as its driver states it", &Self::name);
+      field("device", "", "id of its device file; empty: there is none", &Self::device);
+      field("driver", "", "version of the driver", &Self::driver);
+      field("clock_hz", "Hz", "clock now; null: not stated", &Self::clock_hz);
+      field("max_clock_hz", "Hz", "the highest clock; null: not stated", &Self::max_clock_hz);
+      field("power_limit_w", "W", "power limit in force; null: not stated", &Self::power_limit_w);
+      field("memory_bytes", "bytes", "size of the memory; null: not stated", &Self::memory_bytes);
       field("differences", "", "what differs from the device file, and what to do",
-            &Card::differences);
+            &Self::differences);
     }
   };
   /// A library or tool that some commands need.
@@ -287,10 +286,11 @@ struct Installation {
 
     template <typename Fields>
     static void fields(Fields& field) {
+      using Self = Part;
       field.is("InstalledPart", "A part that some commands need.");
-      field("name", "", "its name", &Part::name);
-      field("found", "", "whether it is here", &Part::found);
-      field("use", "", "what needs it, and how to install it", &Part::use);
+      field("name", "", "its name", &Self::name);
+      field("found", "", "whether it is here", &Self::found);
+      field("use", "", "what needs it, and how to install it", &Self::use);
     }
   };
 
@@ -303,14 +303,14 @@ struct Installation {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("Installation", "What is installed here.");
-    field("schema_version", "", "of this schema", [](const Installation&) { return 1; });
-    field("version", "", "of Tilecast", &Installation::version);
-    field("weights", "", "embedded weights", &Installation::weights);
-    field("gpus", "", "of this machine", &Installation::gpus);
-    field("hub_cache", "", "folder of Hugging Face's local cache", &Installation::hub_cache);
-    field("hub_models", "", "models in it that have a config.json", &Installation::hub_models);
-    field("parts", "", "optional parts", &Installation::parts);
+    using Self = Installation;
+    field.is_document("Installation", "What is installed here.");
+    field("version", "", "of Tilecast", &Self::version);
+    field("weights", "", "embedded weights", &Self::weights);
+    field("gpus", "", "of this machine", &Self::gpus);
+    field("hub_cache", "", "folder of Hugging Face's local cache", &Self::hub_cache);
+    field("hub_models", "", "models in it that have a config.json", &Self::hub_models);
+    field("parts", "", "optional parts", &Self::parts);
   }
 };
 
@@ -365,44 +365,45 @@ AcceleratorOccupancy accelerator_occupancy(const ModelRef& model, const std::str
 /// One level of links inside a node, innermost first.
 struct ClusterLink {
   std::string kind;
-  std::string fabric;                        ///< "switch", "mesh" or "bus"
-  int64_t gpus = 0;                          ///< that it joins
-  double bytes_per_s = 0;                    ///< of one GPU, in one direction
-  std::optional<double> shared_bytes_per_s;  ///< of all transfers together
+  std::string fabric;
+  int64_t gpus = 0;
+  double bytes_per_s = 0;
+  std::optional<double> shared_bytes_per_s;
   double latency_s = 0;
-  bool reduces = false;  ///< the switch sums
+  bool reduces = false;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ClusterLink;
     field.is("ClusterLink", "One level of links inside a node.");
-    field("kind", "", "nvlink, pcie, …", &ClusterLink::kind);
-    field("fabric", "", "how they join the GPUs", &ClusterLink::fabric, {"switch", "mesh", "bus"});
-    field("gpus", "", "that the level joins", &ClusterLink::gpus);
-    field("bytes_per_s", "bytes/s", "of one GPU, in one direction", &ClusterLink::bytes_per_s);
+    field("kind", "", "nvlink, pcie, …", &Self::kind);
+    field("fabric", "", "how they join the GPUs", &Self::fabric, {"switch", "mesh", "bus"});
+    field("gpus", "", "that the level joins", &Self::gpus);
+    field("bytes_per_s", "bytes/s", "of one GPU, in one direction", &Self::bytes_per_s);
     field.if_set("shared_bytes_per_s", "bytes/s", "of all transfers of a bus together",
-                 &ClusterLink::shared_bytes_per_s);
-    field("latency_s", "s", "one step of a collective, smallest message", &ClusterLink::latency_s);
-    field("reduces", "", "the switch sums", &ClusterLink::reduces);
+                 &Self::shared_bytes_per_s);
+    field("latency_s", "s", "one step of a collective, smallest message", &Self::latency_s);
+    field("reduces", "", "the switch sums", &Self::reduces);
   }
 };
 
 struct ClusterNetwork {
   std::string kind;
   int64_t nics_per_node = 0;
-  double bytes_per_s = 0;  ///< of one NIC, in one direction
+  double bytes_per_s = 0;
   double latency_s = 0;
   double oversubscription = 1;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ClusterNetwork;
     field.is("ClusterNetwork", "The network between nodes.");
-    field("kind", "", "infiniband, …", &ClusterNetwork::kind);
-    field("nics_per_node", "", "network cards of a node", &ClusterNetwork::nics_per_node);
-    field("bytes_per_s", "bytes/s", "of one NIC, in one direction", &ClusterNetwork::bytes_per_s);
-    field("latency_s", "s", "one step of a collective, smallest message",
-          &ClusterNetwork::latency_s);
+    field("kind", "", "infiniband, …", &Self::kind);
+    field("nics_per_node", "", "network cards of a node", &Self::nics_per_node);
+    field("bytes_per_s", "bytes/s", "of one NIC, in one direction", &Self::bytes_per_s);
+    field("latency_s", "s", "one step of a collective, smallest message", &Self::latency_s);
     field("oversubscription", "", "rate of the NICs over what the network carries",
-          &ClusterNetwork::oversubscription);
+          &Self::oversubscription);
   }
 };
 
@@ -410,7 +411,7 @@ struct ClusterEntry {
   std::string id;
   std::string name;
   std::vector<std::string> aliases;
-  std::string gpu;  ///< id of the device
+  std::string gpu;
   int64_t gpus_per_node = 0;
   int64_t nodes = 1;
   std::vector<ClusterLink> links;
@@ -418,15 +419,16 @@ struct ClusterEntry {
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ClusterEntry;
     field.is("ClusterEntry", "A bundled cluster.");
-    field("id", "", "name for --cluster", &ClusterEntry::id);
-    field("name", "", "the product name", &ClusterEntry::name);
-    field("aliases", "", "other names", &ClusterEntry::aliases);
-    field("gpu", "", "id of the GPU", &ClusterEntry::gpu);
-    field("gpus_per_node", "", "GPUs of a node", &ClusterEntry::gpus_per_node);
-    field("nodes", "", "default", &ClusterEntry::nodes);
-    field("links", "", "inside a node, innermost first", &ClusterEntry::links);
-    field("network", "", "between nodes", &ClusterEntry::network);
+    field("id", "", "name for --cluster", &Self::id);
+    field("name", "", "the product name", &Self::name);
+    field("aliases", "", "other names", &Self::aliases);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("gpus_per_node", "", "GPUs of a node", &Self::gpus_per_node);
+    field("nodes", "", "default", &Self::nodes);
+    field("links", "", "inside a node, innermost first", &Self::links);
+    field("network", "", "between nodes", &Self::network);
   }
 };
 

@@ -18,29 +18,29 @@ struct EvaluationRow {
   std::string gpu;
   std::string op;
   std::string dtype;
-  std::string software;  ///< whose kernels were measured
+  std::string software;
   int64_t count = 0;
   double mape_percent = 0;
   double median_percent = 0;
   double p90_percent = 0;
-  double bias_ratio = 0;        ///< geometric mean of forecast / measured
-  double coverage_percent = 0;  ///< measurements inside [low, high]
+  double bias_ratio = 0;
+  double coverage_percent = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = EvaluationRow;
     field.is("EvaluationRow", "Errors of one GPU, operator and dtype.");
-    field("gpu", "", "id of the GPU", &EvaluationRow::gpu);
-    field("op", "", "operator", &EvaluationRow::op);
-    field("dtype", "", "of the operands", &EvaluationRow::dtype);
-    field("software", "", "software whose kernels were measured", &EvaluationRow::software);
-    field("count", "", "number of measurements", &EvaluationRow::count);
-    field("mape_percent", "%", "mean absolute error", &EvaluationRow::mape_percent);
-    field("median_percent", "%", "median of the absolute errors", &EvaluationRow::median_percent);
-    field("p90_percent", "%", "90th percentile of the absolute errors",
-          &EvaluationRow::p90_percent);
-    field("bias_ratio", "", "geometric mean of forecast / measured", &EvaluationRow::bias_ratio);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("op", "", "operator", &Self::op);
+    field("dtype", "", "of the operands", &Self::dtype);
+    field("software", "", "software whose kernels were measured", &Self::software);
+    field("count", "", "number of measurements", &Self::count);
+    field("mape_percent", "%", "mean absolute error", &Self::mape_percent);
+    field("median_percent", "%", "median of the absolute errors", &Self::median_percent);
+    field("p90_percent", "%", "90th percentile of the absolute errors", &Self::p90_percent);
+    field("bias_ratio", "", "geometric mean of forecast / measured", &Self::bias_ratio);
     field("coverage_percent", "%", "share of measurements inside the 80 % interval",
-          &EvaluationRow::coverage_percent);
+          &Self::coverage_percent);
   }
 };
 
@@ -50,38 +50,34 @@ struct AcceleratorEvaluation {
   std::string file, accelerator;
   int64_t rows = 0, left_out = 0;
   double mape_percent = 0, median_percent = 0, p90_percent = 0, bias_ratio = 0;
-  /// Mean over layers with five mappings or more; over all rows where there are none.
   std::optional<double> rank_correlation;
   std::vector<EvaluationRow> by_operator;
-  /// Leave one layer out: `fitted` parameters are fitted again without each layer.
   double held_out_mape_percent = 0, held_out_median_percent = 0;
   std::vector<std::string> fitted;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = AcceleratorEvaluation;
     field.is("AcceleratorEvaluation", "Forecast against measured cycles of one file.");
-    field("file", "", "its name", &AcceleratorEvaluation::file);
-    field("gpu", "", "id of the accelerator", &AcceleratorEvaluation::accelerator);
-    field("count", "", "rows that were compared", &AcceleratorEvaluation::rows);
-    field("left_out", "", "rows that were not", &AcceleratorEvaluation::left_out);
-    field("mape_percent", "%", "mean absolute error", &AcceleratorEvaluation::mape_percent);
-    field("median_percent", "%", "median of the absolute errors",
-          &AcceleratorEvaluation::median_percent);
-    field("p90_percent", "%", "90th percentile of the absolute errors",
-          &AcceleratorEvaluation::p90_percent);
-    field("bias_ratio", "", "geometric mean of forecast / measured",
-          &AcceleratorEvaluation::bias_ratio);
+    field("file", "", "its name", &Self::file);
+    field("gpu", "", "id of the accelerator", &Self::accelerator);
+    field("count", "", "rows that were compared", &Self::rows);
+    field("left_out", "", "rows that were not", &Self::left_out);
+    field("mape_percent", "%", "mean absolute error", &Self::mape_percent);
+    field("median_percent", "%", "median of the absolute errors", &Self::median_percent);
+    field("p90_percent", "%", "90th percentile of the absolute errors", &Self::p90_percent);
+    field("bias_ratio", "", "geometric mean of forecast / measured", &Self::bias_ratio);
     field("rank_correlation", "",
           "Spearman's: mean over layers with five mappings or more; where there are none, over all "
           "rows; null: there are fewer than two",
-          &AcceleratorEvaluation::rank_correlation);
+          &Self::rank_correlation);
     field("held_out_mape_percent", "%",
           "the same with the fitted parameters fitted again without each layer",
-          &AcceleratorEvaluation::held_out_mape_percent);
+          &Self::held_out_mape_percent);
     field("held_out_median_percent", "%",
           "the same with the fitted parameters fitted again without each layer",
-          &AcceleratorEvaluation::held_out_median_percent);
-    field("fitted", "", "parameters that were fitted", &AcceleratorEvaluation::fitted);
+          &Self::held_out_median_percent);
+    field("fitted", "", "parameters that were fitted", &Self::fitted);
   }
 };
 
@@ -90,10 +86,10 @@ struct AcceleratorEvaluations {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("AcceleratorEvaluations", "Errors of accelerators.");
-    field("schema_version", "", "of this schema", [](const AcceleratorEvaluations&) { return 1; });
+    using Self = AcceleratorEvaluations;
+    field.is_document("AcceleratorEvaluations", "Errors of accelerators.");
     field("rows", "", "errors by accelerator and operator; of cycles, which have no interval",
-          [](const AcceleratorEvaluations& x) {
+          [](const Self& x) {
             std::vector<EvaluationRow> rows;
             for (const AcceleratorEvaluation& file : x.accelerators)
               rows.insert(rows.end(), file.by_operator.begin(), file.by_operator.end());
@@ -109,59 +105,58 @@ std::optional<std::vector<AcceleratorEvaluation>> evaluate_accelerators(
 
 /// Choice and times of solvers against those that MIOpen's find databases list.
 struct TuneErrors {
-  std::string rows;  ///< "all"; "held-out layers": those that the weights were not trained on
+  std::string rows;
   int64_t problems = 0;
-  int64_t problems_with_a_choice = 0;  ///< that list two solvers or more, one of them ranked
-  /// Time of the listed solver that is ranked first over that of the fastest, geometric mean.
+  int64_t problems_with_a_choice = 0;
   double slow_down_ratio = 1;
-  double within_5_percent = 0;  ///< share of choices at most 5 % slower than the fastest
+  double within_5_percent = 0;
   int64_t times = 0;
-  double mape_percent = 0, median_percent = 0;  ///< of the times
-  double first_listed_percent = 0;              ///< how often the first of all is listed
-  int64_t unranked_problems = 0;                ///< none of whose solvers the program offers
+  double mape_percent = 0, median_percent = 0;
+  double first_listed_percent = 0;
+  int64_t unranked_problems = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = TuneErrors;
     field.is("TuneErrors", "Choice and times of solvers against those that MIOpen lists.");
     field("rows", "", "all, or held-out layers: those that the weights were not trained on",
-          &TuneErrors::rows);
-    field("problems", "", "convolutions", &TuneErrors::problems);
+          &Self::rows);
+    field("problems", "", "convolutions", &Self::problems);
     field("problems_with_a_choice", "", "that list two solvers or more, of which one was ranked",
-          &TuneErrors::problems_with_a_choice);
+          &Self::problems_with_a_choice);
     field("slow_down_ratio", "",
           "time of the listed solver that is ranked first over that of the fastest, geometric mean",
-          &TuneErrors::slow_down_ratio);
+          &Self::slow_down_ratio);
     field("within_5_percent", "", "share of choices at most 5 % slower than the fastest",
-          &TuneErrors::within_5_percent);
-    field("times", "", "rows with a time", &TuneErrors::times);
-    field("mape_percent", "%", "mean absolute error of the times", &TuneErrors::mape_percent);
-    field("median_percent", "%", "median of the absolute errors", &TuneErrors::median_percent);
+          &Self::within_5_percent);
+    field("times", "", "rows with a time", &Self::times);
+    field("mape_percent", "%", "mean absolute error of the times", &Self::mape_percent);
+    field("median_percent", "%", "median of the absolute errors", &Self::median_percent);
     field("first_listed_percent", "%", "how often the first of all is listed",
-          &TuneErrors::first_listed_percent);
+          &Self::first_listed_percent);
     field("unranked_problems", "", "none of whose solvers the program offers",
-          &TuneErrors::unranked_problems);
+          &Self::unranked_problems);
   }
 };
 
 /// Files of one GPU each.
 struct TuneEvaluation {
   std::string file, gpu;
-  bool extrapolated = false;  ///< no GPU of its architecture was trained on
+  bool extrapolated = false;
   std::vector<TuneErrors> errors;
-  int64_t unknown_rows = 0;  ///< of solvers that the program does not know; they do not count
+  int64_t unknown_rows = 0;
   std::vector<std::string> unknown_solvers;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = TuneEvaluation;
     field.is("TuneEvaluation", "Errors of one file.");
-    field("file", "", "its name", &TuneEvaluation::file);
-    field("gpu", "", "id of the GPU", &TuneEvaluation::gpu);
-    field("extrapolated", "", "no GPU of its architecture was trained on",
-          &TuneEvaluation::extrapolated);
-    field("errors", "", "over all rows, and over those held out", &TuneEvaluation::errors);
-    field("unknown_rows", "", "of solvers that the program does not know",
-          &TuneEvaluation::unknown_rows);
-    field("unknown_solvers", "", "their names", &TuneEvaluation::unknown_solvers);
+    field("file", "", "its name", &Self::file);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("extrapolated", "", "no GPU of its architecture was trained on", &Self::extrapolated);
+    field("errors", "", "over all rows, and over those held out", &Self::errors);
+    field("unknown_rows", "", "of solvers that the program does not know", &Self::unknown_rows);
+    field("unknown_solvers", "", "their names", &Self::unknown_solvers);
   }
 };
 
@@ -170,8 +165,7 @@ struct TuneEvaluations {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("TuneEvaluations", "Errors of tuning without a search.");
-    field("schema_version", "", "of this schema", [](const TuneEvaluations&) { return 1; });
+    field.is_document("TuneEvaluations", "Errors of tuning without a search.");
     field("tuning", "", "one entry for each file", &TuneEvaluations::tuning);
   }
 };
@@ -190,26 +184,23 @@ struct EvaluationModel {
   std::string dtype;
   std::string option;
   double measured_s = 0;
-  double forecast_s = 0;
-  double low_s = 0;
-  double high_s = 0;
-  double error_percent = 0;  ///< |forecast / measured - 1| · 100
+  Interval forecast_s;
+  double error_percent = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = EvaluationModel;
     field.is("EvaluationModel", "The error of one measured model.");
-    field("gpu", "", "id of the GPU", &EvaluationModel::gpu);
-    field("model", "", "its name", &EvaluationModel::model);
-    field("mode", "", "inference or training", &EvaluationModel::mode);
-    field("seq", "tokens", "length of a sequence", &EvaluationModel::seq);
-    field("batch", "", "sequences", &EvaluationModel::batch);
-    field("dtype", "", "of the operands", &EvaluationModel::dtype);
-    field("option", "", "option in the name of the measurement's file", &EvaluationModel::option);
-    field("measured_s", "s", "measured", &EvaluationModel::measured_s);
-    field("forecast_s", "s", "forecast", &EvaluationModel::forecast_s);
-    field("low_s", "s", "80 % interval", &EvaluationModel::low_s);
-    field("high_s", "s", "80 % interval", &EvaluationModel::high_s);
-    field("error_percent", "%", "absolute error", &EvaluationModel::error_percent);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("model", "", "its name", &Self::model);
+    field("mode", "", "inference or training", &Self::mode);
+    field("seq", "tokens", "length of a sequence", &Self::seq);
+    field("batch", "", "sequences", &Self::batch);
+    field("dtype", "", "of the operands", &Self::dtype);
+    field("option", "", "option in the name of the measurement's file", &Self::option);
+    field("measured_s", "s", "measured", &Self::measured_s);
+    field.interval({"forecast_s", "low_s", "high_s"}, "s", "forecast", &Self::forecast_s);
+    field("error_percent", "%", "absolute error", &Self::error_percent);
   }
 };
 
@@ -221,18 +212,18 @@ std::vector<std::string> evaluation_warnings(const Evaluation& evaluation);
 struct Evaluation {
   std::vector<EvaluationRow> rows;
   std::vector<EvaluationModel> models;
-  std::vector<std::string> unmatched;  ///< what could not be evaluated, and why
+  std::vector<std::string> unmatched;
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("Evaluation", "Forecasts compared with measurements.");
-    field("schema_version", "", "of this schema", [](const Evaluation&) { return 1; });
-    field("rows", "", "errors of kernels", &Evaluation::rows);
-    field("models", "", "errors of whole models", &Evaluation::models);
+    using Self = Evaluation;
+    field.is_document("Evaluation", "Forecasts compared with measurements.");
+    field("rows", "", "errors of kernels", &Self::rows);
+    field("models", "", "errors of whole models", &Self::models);
     field("unmatched", "", "measurements that could not be evaluated, with the reason",
-          &Evaluation::unmatched);
+          &Self::unmatched);
     field("warnings", "", "sentences that readers of the numbers should know",
-          [](const Evaluation& x) { return evaluation_warnings(x); });
+          [](const Self& x) { return evaluation_warnings(x); });
   }
 };
 
@@ -259,20 +250,45 @@ struct TrainOptions {
 struct TrainError {
   std::string gpu;
   std::string op;
-  std::string dtype;  ///< or the quantization scheme
+  std::string dtype;
   std::string software;
-  size_t count = 0;  ///< rows
+  size_t count = 0;
   double mape_percent = 0;
   double median_percent = 0;
-  double roofline_mape_percent = 0;  ///< of the baseline, on the same rows
+  double roofline_mape_percent = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = TrainError;
+    field.is("TrainError", "Errors of one GPU, operator and dtype.");
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("op", "", "operator", &Self::op);
+    field("dtype", "", "of the operands, or the quantization scheme", &Self::dtype);
+    field("software", "", "software whose kernels were measured", &Self::software);
+    field("count", "", "number of rows", &Self::count);
+    field("mape_percent", "%", "mean absolute error", &Self::mape_percent);
+    field("median_percent", "%", "median of the absolute errors", &Self::median_percent);
+    field("roofline_mape_percent", "%", "mean absolute error of the roofline, on the same rows",
+          &Self::roofline_mape_percent);
+  }
 };
 
 struct TrainResult {
-  std::vector<std::string> report;   ///< rows left out, and why
-  std::vector<TrainError> held_out;  ///< a tenth of the rows, never trained on
-  std::vector<TrainError> left_out;  ///< each GPU by models that never saw it
-  /// Each GPU by models that saw no GPU of its architecture.
+  std::vector<std::string> report;  ///< rows left out, and why
+  std::vector<TrainError> held_out;
+  std::vector<TrainError> left_out;
   std::vector<TrainError> left_out_architecture;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = TrainResult;
+    field.is_document("Training", "The errors of new weights.");
+    field("held_out", "", "of a tenth of the rows, never trained on", &Self::held_out);
+    field("left_out", "", "of each GPU by models that never saw it", &Self::left_out);
+    field("left_out_architecture", "", "of each GPU by models that saw no GPU of its architecture",
+          &Self::left_out_architecture);
+    field.warnings(&Self::report);
+  }
 };
 
 /// Trains all forests and writes kernels.weights, held_out.csv (the errors of each forest) and
@@ -285,20 +301,42 @@ TrainResult train_weights(const TrainOptions& options, const ShowProgress& progr
 
 /// One line of the table of errors of collectives.
 struct CollectiveError {
-  /// "fitted", "held-out sizes", "held-out ranks" (or nodes), and from 1 MB "left-out GPU" and
-  /// "left-out links": all GPUs with links of a generation.
   std::string split;
   std::string gpu;
-  std::string op;  ///< kind of collective; "": all of NCCL's
+  std::string op;  ///< "": all of NCCL's
   size_t count = 0;
   double mape_percent = 0;
   double median_percent = 0;
   double p90_percent = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = CollectiveError;
+    field.is("CollectiveError", "Errors of the collectives of one GPU.");
+    field("split", "",
+          "fitted, held-out sizes, held-out ranks (or nodes), and from 1 MB left-out GPU and "
+          "left-out links: all GPUs with links of a generation",
+          &Self::split);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("collective", "", "what it does; null: all of NCCL's",
+          [](const Self& x) { return x.op.empty() ? nullptr : &x.op; });
+    field("count", "", "number of rows", &Self::count);
+    field("mape_percent", "%", "mean absolute error", &Self::mape_percent);
+    field("median_percent", "%", "median of the absolute errors", &Self::median_percent);
+    field("p90_percent", "%", "90th percentile of the absolute errors", &Self::p90_percent);
+  }
 };
 
 struct CollectiveTrainResult {
   std::vector<std::string> report;  ///< rows left out, and why
   std::vector<CollectiveError> errors;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is_document("CollectiveTraining", "The errors of fitted curves of collectives.");
+    field("errors", "", "by split, GPU and collective", &CollectiveTrainResult::errors);
+    field.warnings(&CollectiveTrainResult::report);
+  }
 };
 
 /// Fits the curves of collectives to measured ones and writes collectives.json and their errors,
@@ -317,16 +355,35 @@ struct CalibrateOptions {
 
 /// Errors of one kind of kernels, in percent, means of its rows.
 struct CalibrateError {
-  std::string kind;  ///< "matmul", "softmax", …
-  size_t rows = 0;   ///< 0: too few to calibrate the kind
+  std::string kind;
+  size_t rows = 0;
   double before_percent = 0;
-  double after_percent = 0;  ///< of each row by a calibration that did not see it
+  double after_percent = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = CalibrateError;
+    field.is("CalibrationError", "Errors of one kind of kernels, means of its rows.");
+    field("kind", "", "matmul, softmax, ...", &Self::kind);
+    field("count", "", "number of rows; 0: too few to calibrate the kind", &Self::rows);
+    field("before_percent", "%", "without the calibration", &Self::before_percent);
+    field("after_percent", "%", "of each row by a calibration that did not see it",
+          &Self::after_percent);
+  }
 };
 
 struct CalibrateResult {
-  std::string gpu;                    ///< id
-  std::vector<CalibrateError> kinds;  ///< all
+  std::string gpu;
+  std::vector<CalibrateError> kinds;
   std::vector<std::string> warnings;  ///< what the device file lacks; rows left out, and why
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is_document("Calibration", "Errors of forecasts before and after a calibration.");
+    field("gpu", "", "id of the GPU", &CalibrateResult::gpu);
+    field("kinds", "", "all kinds of kernels", &CalibrateResult::kinds);
+    field.warnings(&CalibrateResult::warnings);
+  }
 };
 
 /// Learns what a GPU's measured kernels do differently from their forecasts. Throws Error{kInput}

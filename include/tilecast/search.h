@@ -22,8 +22,27 @@ namespace tilecast {
 /// appended to `output` (CSV) as they are computed; those that are there already are not computed
 /// again.
 struct SweepResult {
-  std::string pareto_front;  ///< lines of the output
-  std::string shortfall;     ///< which combinations failed; "": none
+  std::string output;
+  size_t combinations = 0, failed = 0;
+  std::string front_lines;  ///< of the output, with its header
+  std::vector<int64_t> front;
+  std::string shortfall;  ///< which combinations failed; "": none
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = SweepResult;
+    field.is_document("Sweep", "Forecasts of all combinations of lists.");
+    field("output", "", "the CSV file with a row for each combination", &Self::output);
+    field("combinations", "", "how many", &Self::combinations);
+    field("failed", "", "without a forecast: see `error` in the file", &Self::failed);
+    field("front", "",
+          "`index` of the combinations that no other one of the same model and options beats in "
+          "cycles, multipliers and bytes on the chip",
+          &Self::front);
+    field.warnings([](const Self& x) {
+      return x.shortfall.empty() ? std::vector<std::string>() : std::vector{x.shortfall};
+    });
+  }
 };
 
 SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads,
@@ -59,66 +78,53 @@ struct OptionColumn {
 
 /// The numbers of one forecast. Those that do not apply are nullopt, and all are if it failed.
 struct ForecastTotals {
-  std::optional<double> latency_s, latency_low_s, latency_high_s;
-  std::optional<double> forward_s, backward_s, optimizer_s;  ///< of a pass
-  std::optional<double> ttft_s, tpot_s, tokens_per_s;        ///< of text generation
+  std::optional<Interval> latency_s;
+  std::optional<double> forward_s, backward_s, optimizer_s;
+  std::optional<double> ttft_s, tpot_s, tokens_per_s;
   std::optional<int64_t> flops, bytes, parameters;
   std::optional<double> utilization_ratio;
   std::optional<int64_t> peak_bytes;
   std::optional<bool> fits;
-  std::optional<std::string> dtype;          ///< that was used
-  std::optional<std::string> warning_codes;  ///< separated by commas
-  std::optional<std::string> error;          ///< why there is no forecast
+  std::optional<std::string> dtype;
+  std::optional<std::string> warning_codes;
+  std::optional<std::string> error;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ForecastTotals;
     field.is("ForecastTotals",
              "The numbers of one forecast. Those that do not apply have no value, and none has if "
              "it failed.");
-    field("latency_s", "s",
-          "time of the pass or of the request; of a server under load, mean time of a request",
-          &ForecastTotals::latency_s);
-    field("latency_low_s", "s", "80 % interval", &ForecastTotals::latency_low_s);
-    field("latency_high_s", "s", "80 % interval", &ForecastTotals::latency_high_s);
-    field("forward_s", "s", "of a pass", &ForecastTotals::forward_s);
-    field("backward_s", "s", "of a training step", &ForecastTotals::backward_s);
-    field("optimizer_s", "s", "of a training step", &ForecastTotals::optimizer_s);
+    field.interval(
+        {"latency_s", "latency_low_s", "latency_high_s"}, "s",
+        "time of the pass or of the request; of a server under load, mean time of a request",
+        &Self::latency_s);
+    field("forward_s", "s", "of a pass", &Self::forward_s);
+    field("backward_s", "s", "of a training step", &Self::backward_s);
+    field("optimizer_s", "s", "of a training step", &Self::optimizer_s);
     field("ttft_s", "s",
           "time to first token; of a server under load, 99th percentile of the steady state",
-          &ForecastTotals::ttft_s);
+          &Self::ttft_s);
     field("tpot_s", "s",
           "time per output token; of a server under load, 99th percentile of the steady state",
-          &ForecastTotals::tpot_s);
+          &Self::tpot_s);
     field("tokens_per_s", "1/s",
           "output tokens of all sequences; of a server under load, in the steady state",
-          &ForecastTotals::tokens_per_s);
+          &Self::tokens_per_s);
     field("flops", "FLOP",
           "as in the forecast of one GPU: of a pass, or of one rank's prefill and decode",
-          &ForecastTotals::flops);
-    field("bytes", "bytes", "memory traffic, as flops", &ForecastTotals::bytes);
-    field("parameters", "", "parameters of the model", &ForecastTotals::parameters);
+          &Self::flops);
+    field("bytes", "bytes", "memory traffic, as flops", &Self::bytes);
+    field("parameters", "", "parameters of the model", &Self::parameters);
     field("utilization_ratio", "", "FLOPs / (latency x peak FLOP/s of the device for the dtype)",
-          &ForecastTotals::utilization_ratio);
-    field("peak_bytes", "bytes", "memory of one rank", &ForecastTotals::peak_bytes);
-    field("fits", "", "whether it fits", &ForecastTotals::fits);
-    field("dtype", "", "the dtype that was used", &ForecastTotals::dtype);
-    field("warning_codes", "", "codes of the warnings, separated by commas",
-          &ForecastTotals::warning_codes);
-    field("error", "", "why there is no forecast; all numbers are null then",
-          &ForecastTotals::error);
+          &Self::utilization_ratio);
+    field("peak_bytes", "bytes", "memory of one rank", &Self::peak_bytes);
+    field("fits", "", "whether it fits", &Self::fits);
+    field("dtype", "", "the dtype that was used", &Self::dtype);
+    field("warning_codes", "", "codes of the warnings, separated by commas", &Self::warning_codes);
+    field("error", "", "why there is no forecast; all numbers are null then", &Self::error);
   }
 };
-
-/// A column of results.
-struct TotalsColumn {
-  std::string_view name;
-  std::variant<std::optional<double> ForecastTotals::*, std::optional<int64_t> ForecastTotals::*,
-               std::optional<bool> ForecastTotals::*, std::optional<std::string> ForecastTotals::*>
-      field;
-};
-
-/// All columns, in the order of tables.
-std::span<const TotalsColumn> totals_columns();
 
 /// Forecasts of the rows of a table. Rows that are alike share one.
 struct ForecastTable {
@@ -145,20 +151,14 @@ ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<Opti
 /// `totals` has the times and tokens/s of the steady state, with the 99th percentile of TTFT and
 /// TPOT; all are nullopt if it does not start, for lack of memory.
 struct ComparedGpu {
-  std::string gpu;           ///< id
-  std::string gpu_name;      ///< the product name
-  int64_t usable_bytes = 0;  ///< what a program can use of the memory
+  std::string gpu;
+  std::string gpu_name;
+  int64_t usable_bytes = 0;
   ForecastTotals totals;
-  std::optional<Estimate> ttft, tpot;
-  /// Requests per second that meet the limits on TTFT and TPOT; nullopt: no limits were given.
+  std::optional<Interval> ttft, tpot;
   std::optional<double> goodput_requests_per_s;
-  bool keeps_up = true;  ///< the server with the load
-  /// A pass fits, but less is free than the caching allocator may be unable to use: a tenth of the
-  /// peak.
+  bool keeps_up = true;
   bool memory_is_tight = false;
-  /// The 80 % intervals of this GPU and of the one before it in the list overlap: which is faster
-  /// is not certain. nullopt: it is the first of those that fit, or of those that do not, or one of
-  /// the two has no time, or one that grows with the length of the run.
   std::optional<bool> overlaps_row_above;
   std::vector<Warning> warnings;
 
@@ -172,71 +172,61 @@ struct ComparedGpu {
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ComparedGpu;
     field.is("ComparedGpu", "The forecast on one GPU, or why there is none.");
-    field("gpu", "", "id of the GPU", &ComparedGpu::gpu);
-    field("gpu_name", "", "the product name", &ComparedGpu::gpu_name);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("gpu_name", "", "the product name", &Self::gpu_name);
     field("usable_bytes", "bytes",
           "what a program can use of the GPU's memory; the peak must fit into it",
-          [](const ComparedGpu& x) { return x.if_forecast(x.usable_bytes); });
-    field.flat(&ComparedGpu::totals, {"warning_codes"});
-    field("ttft", "", "of a server under load: 99th percentile of the steady state",
-          &ComparedGpu::ttft);
-    field("tpot", "", "of a server under load: 99th percentile of the steady state",
-          &ComparedGpu::tpot);
+          [](const Self& x) { return x.if_forecast(x.usable_bytes); });
+    field.flat(&Self::totals, {"warning_codes"});
+    field("ttft", "", "of a server under load: 99th percentile of the steady state", &Self::ttft);
+    field("tpot", "", "of a server under load: 99th percentile of the steady state", &Self::tpot);
     field("goodput_requests_per_s", "1/s",
           "requests that meet the limits on TTFT and TPOT; null: no limits were given",
-          &ComparedGpu::goodput_requests_per_s);
+          &Self::goodput_requests_per_s);
     field("keeps_up", "",
           "whether a server keeps up with the load; its times grow with the length of the run if "
           "it does not",
-          [](const ComparedGpu& x) { return x.if_forecast(x.keeps_up); });
+          [](const Self& x) { return x.if_forecast(x.keeps_up); });
     field("memory_is_tight", "",
           "of a pass: it fits, but less than a tenth of the peak is free, which the caching "
           "allocator may be unable to use",
-          [](const ComparedGpu& x) { return x.if_forecast(x.memory_is_tight); });
+          [](const Self& x) { return x.if_forecast(x.memory_is_tight); });
     field("overlaps_row_above", "",
           "the 80 % intervals of latency_s of this GPU and of the one before it overlap: which of "
           "the two is faster is not certain. null: it is the first of those that fit, or of those "
           "that do not, or one of the two has no time that can be compared",
-          &ComparedGpu::overlaps_row_above);
-    field("warnings", "", "sentences that readers of the numbers should know",
-          [](const ComparedGpu& x) { return warning_texts(x.warnings); });
-    field("warning_codes", "", "code of each warning, in the order of warnings",
-          [](const ComparedGpu& x) { return warning_code_names(x.warnings); });
+          &Self::overlaps_row_above);
+    field.warnings(&Self::warnings);
   }
 };
 
 struct GpuComparison {
   std::string model;
   Request request;
-  std::string input;                     ///< as in Forecast; "" for text generation
-  int64_t gpus_each = 1;                 ///< GPUs of each kind that the request uses
-  std::vector<std::string> assumptions;  ///< of the first GPU that has a forecast
-  /// Sorted: requests that fit before requests that do not, errors last; servers that keep up with
-  /// the load before others; then by goodput, else by time.
+  std::string input;  ///< as in Forecast; "" for text generation
+  int64_t gpus_each = 1;
+  std::vector<std::string> assumptions;
   std::vector<ComparedGpu> gpus;
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("GpuComparison", "The same request on several GPUs.");
-    field("schema_version", "", "of this schema", [](const GpuComparison&) { return 1; });
+    using Self = GpuComparison;
+    field.is_document("GpuComparison", "The same request on several GPUs.");
     field("kind", "", "gpu_comparison",
-          [](const GpuComparison&) { return std::string_view("gpu_comparison"); },
-          {"gpu_comparison"});
-    field("model", "", "name of the model", &GpuComparison::model);
-    field("gpus_each", "", "GPUs of each kind that the request uses", &GpuComparison::gpus_each);
+          [](const Self&) { return std::string_view("gpu_comparison"); }, {"gpu_comparison"});
+    field("model", "", "name of the model", &Self::model);
+    field("gpus_each", "", "GPUs of each kind that the request uses", &Self::gpus_each);
     field("assumptions", "",
           "what matters to the numbers, as in a forecast; of the first GPU given",
-          &GpuComparison::assumptions);
+          &Self::assumptions);
     field("gpus", "",
           "those that fit, then those that do not, then those without a forecast; servers that "
           "keep up with the load come before those that do not, a higher goodput before a lower "
           "one; else the fastest first",
-          &GpuComparison::gpus);
-    field("options", "",
-          "the request with all defaults: values by the names of the command-line options (with _ "
-          "for -), in their units; options without a value are omitted",
-          [](const GpuComparison& x) { return option_values(x.request); });
+          &Self::gpus);
+    field.options(&Self::request);
   }
 };
 
@@ -250,26 +240,26 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
 struct ComparedForecast {
   std::string name;  ///< as asked: "H100", "old.json"
   std::string model, gpu, dtype;
-  double latency_s = 0, latency_low_s = 0, latency_high_s = 0;
+  Interval latency_s;
   std::optional<double> ttft_s, tpot_s, tokens_per_s;
   int64_t peak_bytes = 0;
   bool fits = true;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ComparedForecast;
     field.is("ComparedForecast", "One of two forecasts that are compared.");
-    field("name", "", "as it was asked for", &ComparedForecast::name);
-    field("model", "", "name of the model", &ComparedForecast::model);
-    field("gpu", "", "id of the GPU", &ComparedForecast::gpu);
-    field("dtype", "", "the dtype that was used", &ComparedForecast::dtype);
-    field("latency_s", "s", "time of the pass or of the request", &ComparedForecast::latency_s);
-    field("latency_low_s", "s", "80 % interval", &ComparedForecast::latency_low_s);
-    field("latency_high_s", "s", "80 % interval", &ComparedForecast::latency_high_s);
-    field("ttft_s", "s", "time to first token", &ComparedForecast::ttft_s);
-    field("tpot_s", "s", "time per output token", &ComparedForecast::tpot_s);
-    field("tokens_per_s", "1/s", "of training, or written", &ComparedForecast::tokens_per_s);
-    field("peak_bytes", "bytes", "memory of one GPU", &ComparedForecast::peak_bytes);
-    field("fits", "", "whether it fits", &ComparedForecast::fits);
+    field("name", "", "as it was asked for", &Self::name);
+    field("model", "", "name of the model", &Self::model);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("dtype", "", "the dtype that was used", &Self::dtype);
+    field.interval({"latency_s", "latency_low_s", "latency_high_s"}, "s",
+                   "time of the pass or of the request", &Self::latency_s);
+    field("ttft_s", "s", "time to first token", &Self::ttft_s);
+    field("tpot_s", "s", "time per output token", &Self::tpot_s);
+    field("tokens_per_s", "1/s", "of training, or written", &Self::tokens_per_s);
+    field("peak_bytes", "bytes", "memory of one GPU", &Self::peak_bytes);
+    field("fits", "", "whether it fits", &Self::fits);
   }
 };
 
@@ -283,16 +273,17 @@ struct KernelDifference {
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = KernelDifference;
     field.is("KernelDifference",
              "What both forecasts spend on kernels of one phase and name, all layers together.");
-    field("phase", "", "the part of the step that runs them", &KernelDifference::phase);
-    field("name", "", "in the model, without the number of the layer", &KernelDifference::name);
-    field("op", "", "operator of 'tilecast ops'", &KernelDifference::op);
-    field("a_s", "s", "in the first; null: it has none", &KernelDifference::a_s);
-    field("b_s", "s", "in the second; null: it has none", &KernelDifference::b_s);
-    field("difference_s", "s", "second less first", &KernelDifference::difference_s);
-    field("a_count", "", "kernels of the first", &KernelDifference::a_count);
-    field("b_count", "", "kernels of the second", &KernelDifference::b_count);
+    field("phase", "", "the part of the step that runs them", &Self::phase);
+    field("name", "", "in the model, without the number of the layer", &Self::name);
+    field("op", "", "operator of 'tilecast ops'", &Self::op);
+    field("a_s", "s", "in the first; null: it has none", &Self::a_s);
+    field("b_s", "s", "in the second; null: it has none", &Self::b_s);
+    field("difference_s", "s", "second less first", &Self::difference_s);
+    field("a_count", "", "kernels of the first", &Self::a_count);
+    field("b_count", "", "kernels of the second", &Self::b_count);
   }
 };
 
@@ -303,12 +294,13 @@ struct MemoryDifference {
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = MemoryDifference;
     field.is("MemoryDifference", "A part of the memory in both forecasts.");
-    field("name", "", "of the part", &MemoryDifference::name);
-    field("a_bytes", "bytes", "in the first", &MemoryDifference::a_bytes);
-    field("b_bytes", "bytes", "in the second", &MemoryDifference::b_bytes);
+    field("name", "", "of the part", &Self::name);
+    field("a_bytes", "bytes", "in the first", &Self::a_bytes);
+    field("b_bytes", "bytes", "in the second", &Self::b_bytes);
     field("difference_bytes", "bytes", "second less first",
-          [](const MemoryDifference& x) { return x.b_bytes - x.a_bytes; });
+          [](const Self& x) { return x.b_bytes - x.a_bytes; });
   }
 };
 
@@ -318,10 +310,11 @@ struct OptionDifference {
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = OptionDifference;
     field.is("OptionDifference", "An option whose values differ.");
-    field("option", "", "its name", &OptionDifference::option);
-    field("a", "", "in the first; empty: none", &OptionDifference::a);
-    field("b", "", "in the second; empty: none", &OptionDifference::b);
+    field("option", "", "its name", &Self::option);
+    field("a", "", "in the first; empty: none", &Self::a);
+    field("b", "", "in the second; empty: none", &Self::b);
   }
 };
 
@@ -334,23 +327,23 @@ struct Comparison {
 
   /// Which of the two is faster is not certain.
   bool overlaps() const {
-    return a.latency_low_s <= b.latency_high_s && b.latency_low_s <= a.latency_high_s;
+    return a.latency_s.low <= b.latency_s.high && b.latency_s.low <= a.latency_s.high;
   }
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("Comparison", "Two forecasts side by side.");
-    field("schema_version", "", "of this schema", [](const Comparison&) { return 1; });
-    field("a", "", "the first", &Comparison::a);
-    field("b", "", "the second", &Comparison::b);
+    using Self = Comparison;
+    field.is_document("Comparison", "Two forecasts side by side.");
+    field("a", "", "the first", &Self::a);
+    field("b", "", "the second", &Self::b);
     field("ratio", "", "latency of the second over that of the first",
-          [](const Comparison& x) { return x.b.latency_s / x.a.latency_s; });
+          [](const Self& x) { return x.b.latency_s / x.a.latency_s; });
     field("overlaps", "",
           "the 80 % intervals of the latencies overlap: which of the two is faster is not certain",
-          &Comparison::overlaps);
-    field("options", "", "options whose values differ", &Comparison::options);
-    field("kernels", "", "by phase and name, the largest difference first", &Comparison::kernels);
-    field("memory", "", "by part", &Comparison::memory);
+          &Self::overlaps);
+    field("options", "", "options whose values differ", &Self::options);
+    field("kernels", "", "by phase and name, the largest difference first", &Self::kernels);
+    field("memory", "", "by part", &Self::memory);
   }
 };
 
@@ -414,41 +407,37 @@ struct TrainingCandidate {
   Checkpointing checkpointing = Checkpointing::kNone;
   bool sequence_parallel = false;
   std::string dtype;
-  int64_t weights_bytes = 0, gradients_bytes = 0, optimizer_bytes = 0, activations_bytes = 0;
-  int64_t peak_bytes = 0;
-  int64_t margin_bytes = 0;   ///< the GPU's memory less the peak
-  int64_t reserve_bytes = 0;  ///< that has to stay free
-  double bound_s = 0;         ///< the step takes at least so long
-  /// The step's time as `tilecast forecast` gives it; nullopt: it was not simulated, since it does
-  /// not fit or others are faster than its bound.
+  Memory memory;
+  int64_t reserve_bytes = 0;
+  double bound_s = 0;
+  /// nullopt: it was not simulated, since it does not fit or others are faster than its bound.
   std::optional<double> latency_s;
-  /// Means over the stages, of a simulated step.
   double compute_s = 0, exposed_communication_s = 0, bubble_s = 0;
-  /// The 80 % interval of the step's time, of the ranked candidates.
-  std::optional<double> latency_low_s, latency_high_s;
-  bool extrapolated = false;  ///< of a ranked one: part of the time comes from no measurement
+  std::optional<Interval> ranked_s;  ///< `latency_s` with its interval, of ranked candidates
+  bool extrapolated = false;
   /// Of a ranked one: candidates of one step differ by less than the errors of their times.
   int64_t step = 0;
   /// Of a ranked one: others with the same degrees that may be as fast, and have no row.
   int64_t alike = 0;
 
   bool fits() const { return missing_bytes() <= 0; }
-  int64_t missing_bytes() const { return reserve_bytes - margin_bytes; }
+  int64_t missing_bytes() const { return reserve_bytes - memory.margin_bytes(); }
 };
 
 /// The best candidate that has another value of one option than the winner.
 struct PlanAlternative {
   std::string option, value;
-  /// Index of the candidate; if none fits, of the one that misses least memory.
   size_t candidate = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = PlanAlternative;
     field.is("PlanAlternative",
              "The best candidate that has another value of one option than the first.");
-    field("option", "", "name of the option", &PlanAlternative::option);
-    field("value", "", "its value", &PlanAlternative::value);
-    field("candidate", "", "index of the candidate", &PlanAlternative::candidate);
+    field("option", "", "name of the option", &Self::option);
+    field("value", "", "its value", &Self::value);
+    field("candidate", "", "index of the candidate; if none fits, the one that misses least memory",
+          &Self::candidate);
   }
 };
 
@@ -497,7 +486,7 @@ struct TrainingPlan {
   int64_t gpus_per_node = 1;
   bool has_network = false;  ///< that can join further nodes
   int64_t parameters = 0;
-  int64_t device_bytes = 0;  ///< what programs see of a GPU's
+  int64_t device_bytes = 0;
   double memory_reserve = 0;
   std::optional<double> price_per_gpu_hour;
   PlanObjective objective = PlanObjective::kTime;
@@ -516,14 +505,13 @@ struct TrainingPlan {
   double fastest_s = 0, tie_ratio = 0;
   std::optional<int64_t> nodes_that_fit;  ///< if none fits: the fewest nodes on which one does
   std::vector<PlanAlternative> alternatives;
-  /// Why degrees of the space are impossible for this model, and how often.
   std::map<std::string, int64_t> impossible;
   /// Defects of Tilecast that ended single forecasts, and how often.
   std::map<std::string, int64_t> failures;
   /// The winner's share of the GPUs' peak FLOP/s, and the warnings of its forecast.
   double winner_utilization_ratio = 0;
   std::vector<Warning> warnings;
-  Request used;  ///< the options that all candidates share
+  Request used;
 
   /// Tokens, or images, of a step.
   double samples() const {
@@ -538,181 +526,144 @@ struct TrainingPlan {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("TrainingPlan", "The best parallel configurations of a training step.");
-    field("schema_version", "", "of this schema", [](const TrainingPlan&) { return 1; });
-    field("kind", "", "training", [](const TrainingPlan&) { return std::string_view("training"); },
+    using Self = TrainingPlan;
+    field.is_document("TrainingPlan", "The best parallel configurations of a training step.");
+    field("kind", "", "training", [](const Self&) { return std::string_view("training"); },
           {"training"});
-    field("model", "", "name of the model", &TrainingPlan::model);
-    field("gpu", "", "id of the GPU", &TrainingPlan::gpu);
-    field("cluster", "", "id of the cluster", &TrainingPlan::cluster);
-    field("nodes", "", "of the cluster", &TrainingPlan::nodes);
-    field("ranks", "", "GPUs that take part", &TrainingPlan::ranks);
-    field("batch", "", "sequences of a step, over all ranks", &TrainingPlan::batch);
-    field("seq", "tokens", "length of a sequence", &TrainingPlan::seq);
-    field("parameters", "", "parameters of the model", &TrainingPlan::parameters);
-    field("device_bytes", "bytes", "what programs see of a GPU's memory",
-          &TrainingPlan::device_bytes);
-    field("objective", "", "what the best candidate has least of", &TrainingPlan::objective);
-    field("price_per_gpu_hour", "", "null: not given", &TrainingPlan::price_per_gpu_hour);
-    field("winner", "", "of the first candidate; null: none fits", &TrainingPlan::winner);
+    field("model", "", "name of the model", &Self::model);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("cluster", "", "id of the cluster", &Self::cluster);
+    field("nodes", "", "of the cluster", &Self::nodes);
+    field("ranks", "", "GPUs that take part", &Self::ranks);
+    field("batch", "", "sequences of a step, over all ranks", &Self::batch);
+    field("seq", "tokens", "length of a sequence", &Self::seq);
+    field("parameters", "", "parameters of the model", &Self::parameters);
+    field("device_bytes", "bytes", "what programs see of a GPU's memory", &Self::device_bytes);
+    field("objective", "", "what the best candidate has least of", &Self::objective);
+    field("price_per_gpu_hour", "", "null: not given", &Self::price_per_gpu_hour);
+    field("winner", "", "of the first candidate; null: none fits", &Self::winner);
     field("launch", "", "commands that start the first candidate",
-          [](const TrainingPlan& x) { return launch_lines(x); });
+          [](const Self& x) { return launch_lines(x); });
     field("warnings", "", "sentences that readers of the numbers should know",
-          [](const TrainingPlan& x) { return warning_texts(x.warnings); });
-    field("fitting", "", "candidates that fit", &TrainingPlan::fitting);
-    field("memory_reserve", "", "of the peak, that has to stay free",
-          &TrainingPlan::memory_reserve);
-    field("simulated", "", "candidates that were simulated", &TrainingPlan::simulated);
-    field("ranked", "", "layouts that are ranked by simulated times", &TrainingPlan::ranked);
+          [](const Self& x) { return warning_texts(x.warnings); });
+    field("fitting", "", "candidates that fit", &Self::fitting);
+    field("memory_reserve", "", "of the peak, that has to stay free", &Self::memory_reserve);
+    field("simulated", "", "candidates that were simulated", &Self::simulated);
+    field("ranked", "", "layouts that are ranked by simulated times", &Self::ranked);
     field("skipped", "",
           "candidates that are not listed: with larger micro-batches than such of which none fits",
-          &TrainingPlan::skipped);
+          &Self::skipped);
     field.if_set("fastest_s", "s", "of the fastest candidate, which need not be the simplest",
-                 [](const TrainingPlan& x) { return x.fastest ? &x.fastest_s : nullptr; });
+                 [](const Self& x) { return x.fastest ? &x.fastest_s : nullptr; });
     field.if_set("tie_ratio", "",
                  "a step that is slower than another by less than this share ties with it",
-                 [](const TrainingPlan& x) { return x.fastest ? &x.tie_ratio : nullptr; });
+                 [](const Self& x) { return x.fastest ? &x.tie_ratio : nullptr; });
     field("nodes_that_fit", "",
           "the fewest nodes on which a configuration fits; null: one fits, or none was found",
-          &TrainingPlan::nodes_that_fit);
+          &Self::nodes_that_fit);
     field(
         "candidates", "",
         "those that fit, the best first (one for each layout that is ranked, then others by their "
         "times and bounds), then those that do not, the nearest first",
-        &TrainingPlan::rows);
+        &Self::rows);
     field("alternatives", "", "the best candidates with another value of an option than the first",
-          &TrainingPlan::alternatives);
+          &Self::alternatives);
     field("impossible", "", "degrees that the model does not allow",
-          [](const TrainingPlan& x) { return impossible_degrees(x.impossible); });
+          [](const Self& x) { return impossible_degrees(x.impossible); });
     field("failures", "", "forecasts of candidates that a defect of Tilecast ended",
-          [](const TrainingPlan& x) { return impossible_degrees(x.failures); });
+          [](const Self& x) { return impossible_degrees(x.failures); });
     field("options", "",
           "options that all candidates share: values by the names of the command-line options "
           "(with _ for -), in their units; options without a value are omitted",
-          [](const TrainingPlan& x) { return option_values(x.used); });
+          [](const Self& x) { return option_values(x.used); });
   }
 };
 
-struct TrainingCandidateRow {
-  TrainingCandidate candidate;
+struct TrainingCandidateRow : TrainingCandidate {
   std::optional<int64_t> rank;
   std::optional<double> tokens_per_s, images_per_s, cost_of_step;
 
   /// `value` of a simulated step; else nullptr.
   template <typename T>
   const T* if_simulated(const T& value) const {
-    return candidate.latency_s ? &value : nullptr;
+    return latency_s ? &value : nullptr;
   }
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = TrainingCandidateRow;
     field.is("TrainingCandidate",
              "One parallel configuration. Memory is that of the rank that needs most.");
-    field("rank", "", "null: not among the first", &TrainingCandidateRow::rank);
-    field.if_set("step", "",
-                 "of ranked candidates: which of one step is faster is not certain; the simplest "
-                 "comes first",
-                 [](const TrainingCandidateRow& x) {
-                   return x.rank && x.candidate.step > 0 ? &x.candidate.step : nullptr;
-                 });
+    field("rank", "", "null: not among the first", &Self::rank);
+    field.if_set(
+        "step", "",
+        "of ranked candidates: which of one step is faster is not certain; the simplest comes "
+        "first",
+        [](const Self& x) { return x.rank && x.step > 0 ? &x.step : nullptr; });
     field.if_set("alike", "",
                  "of ranked candidates: others with the same degrees that may be as fast",
-                 [](const TrainingCandidateRow& x) {
-                   return x.rank && x.candidate.step > 0 ? &x.candidate.alike : nullptr;
-                 });
-    field("fits", "", "whether it fits",
-          [](const TrainingCandidateRow& x) { return x.candidate.fits(); });
-    field("dp", "", "data-parallel ranks",
-          [](const TrainingCandidateRow& x) { return (x.candidate.dp); });
-    field("tp", "", "tensor-parallel ranks",
-          [](const TrainingCandidateRow& x) { return (x.candidate.tp); });
-    field("pp", "", "pipeline stages",
-          [](const TrainingCandidateRow& x) { return (x.candidate.pp); });
-    field("cp", "", "context-parallel ranks",
-          [](const TrainingCandidateRow& x) { return (x.candidate.cp); });
-    field("ep", "", "expert-parallel ranks",
-          [](const TrainingCandidateRow& x) { return (x.candidate.ep); });
-    field("micro_batch_size", "", "sequences of a micro-batch",
-          [](const TrainingCandidateRow& x) { return (x.candidate.micro_batch_size); });
-    field("microbatches", "", "of each data-parallel rank",
-          [](const TrainingCandidateRow& x) { return (x.candidate.microbatches); });
-    field("pipeline_schedule", "", "order of the micro-batches",
-          [](const TrainingCandidateRow& x) { return (x.candidate.schedule); });
-    field("virtual_stages", "", "parts of the model on each pipeline stage",
-          [](const TrainingCandidateRow& x) { return (x.candidate.virtual_stages); });
+                 [](const Self& x) { return x.rank && x.step > 0 ? &x.alike : nullptr; });
+    field("fits", "", "whether it fits", &Self::fits);
+    field("dp", "", "data-parallel ranks", &Self::dp);
+    field("tp", "", "tensor-parallel ranks", &Self::tp);
+    field("pp", "", "pipeline stages", &Self::pp);
+    field("cp", "", "context-parallel ranks", &Self::cp);
+    field("ep", "", "expert-parallel ranks", &Self::ep);
+    field("micro_batch_size", "", "sequences of a micro-batch", &Self::micro_batch_size);
+    field("microbatches", "", "of each data-parallel rank", &Self::microbatches);
+    field("pipeline_schedule", "", "order of the micro-batches", &Self::schedule);
+    field("virtual_stages", "", "parts of the model on each pipeline stage", &Self::virtual_stages);
     field("num_layers_per_virtual_pipeline_stage", "", "null: not interleaved",
-          [](const TrainingCandidateRow& x) { return (x.candidate.layers_per_virtual_stage); });
-    field("zero", "", "what data-parallel ranks divide",
-          [](const TrainingCandidateRow& x) { return (x.candidate.zero); });
-    field("checkpointing", "", "what the backward pass computes again",
-          [](const TrainingCandidateRow& x) { return (x.candidate.checkpointing); });
+          &Self::layers_per_virtual_stage);
+    field("zero", "", "what data-parallel ranks divide", &Self::zero);
+    field("checkpointing", "", "what the backward pass computes again", &Self::checkpointing);
     field("sequence_parallel", "", "whether tensor-parallel ranks divide the sequence",
-          [](const TrainingCandidateRow& x) { return (x.candidate.sequence_parallel); });
-    field("dtype", "", "of the step",
-          [](const TrainingCandidateRow& x) { return (x.candidate.dtype); });
-    field("latency_s", "s", "of a step; null: not simulated",
-          [](const TrainingCandidateRow& x) { return (x.candidate.latency_s); });
-    field("bound_s", "s", "a step takes at least so long",
-          [](const TrainingCandidateRow& x) { return (x.candidate.bound_s); });
-    field("peak_bytes", "bytes", "of the rank that needs most, as the next",
-          [](const TrainingCandidateRow& x) { return (x.candidate.peak_bytes); });
-    field("margin_bytes", "bytes", "the GPU's memory less peak_bytes",
-          [](const TrainingCandidateRow& x) { return (x.candidate.margin_bytes); });
-    field("reserve_bytes", "bytes", "that has to stay free",
-          [](const TrainingCandidateRow& x) { return (x.candidate.reserve_bytes); });
-    field("weights_bytes", "bytes", "parameters and buffers",
-          [](const TrainingCandidateRow& x) { return (x.candidate.weights_bytes); });
-    field("gradients_bytes", "bytes", "gradients of the parameters",
-          [](const TrainingCandidateRow& x) { return (x.candidate.gradients_bytes); });
-    field("optimizer_bytes", "bytes", "optimizer states",
-          [](const TrainingCandidateRow& x) { return (x.candidate.optimizer_bytes); });
-    field("activations_bytes", "bytes", "tensors that are kept for the backward pass",
-          [](const TrainingCandidateRow& x) { return (x.candidate.activations_bytes); });
-    field.if_set(
-        "compute_s", "s", "mean of the stages of a simulated step, as the next two",
-        [](const TrainingCandidateRow& x) { return x.if_simulated(x.candidate.compute_s); });
+          &Self::sequence_parallel);
+    field("dtype", "", "of the step", &Self::dtype);
+    field("latency_s", "s", "of a step; null: not simulated", &Self::latency_s);
+    field("bound_s", "s", "a step takes at least so long", &Self::bound_s);
+    field.pick(&Self::memory, {"peak_bytes", "margin_bytes"});
+    field("reserve_bytes", "bytes", "that has to stay free", &Self::reserve_bytes);
+    field.pick(&Self::memory,
+               {"weights_bytes", "gradients_bytes", "optimizer_bytes", "activations_bytes"});
+    field.if_set("compute_s", "s", "mean of the stages of a simulated step, as the next two",
+                 [](const Self& x) { return x.if_simulated(x.compute_s); });
     field.if_set("exposed_communication_s", "s", "communication while nothing is computed",
-                 [](const TrainingCandidateRow& x) {
-                   return x.if_simulated(x.candidate.exposed_communication_s);
-                 });
-    field.if_set("bubble_s", "s", "waiting for other stages", [](const TrainingCandidateRow& x) {
-      return x.if_simulated(x.candidate.bubble_s);
-    });
-    field.if_set("latency_low_s", "s", "80 % interval, as the next; only of ranked candidates",
-                 [](const TrainingCandidateRow& x) { return (x.candidate.latency_low_s); });
-    field.if_set("latency_high_s", "s", "80 % interval",
-                 [](const TrainingCandidateRow& x) { return (x.candidate.latency_high_s); });
+                 [](const Self& x) { return x.if_simulated(x.exposed_communication_s); });
+    field.if_set("bubble_s", "s", "waiting for other stages",
+                 [](const Self& x) { return x.if_simulated(x.bubble_s); });
+    field.bounds({"latency_low_s", "latency_high_s"}, "s",
+                 "80 % interval, as the next; only of ranked candidates", &Self::ranked_s);
     field.if_set("extrapolated", "",
                  "of ranked candidates: part of the time comes from no measurement of the GPU's "
                  "class or links",
-                 [](const TrainingCandidateRow& x) {
-                   return x.candidate.latency_low_s ? &x.candidate.extrapolated : nullptr;
-                 });
-    field.if_set("tokens_per_s", "1/s", "of a simulated step", &TrainingCandidateRow::tokens_per_s);
+                 [](const Self& x) { return x.ranked_s ? &x.extrapolated : nullptr; });
+    field.if_set("tokens_per_s", "1/s", "of a simulated step", &Self::tokens_per_s);
     field.if_set("images_per_s", "1/s", "of a simulated step of a model of images",
-                 &TrainingCandidateRow::images_per_s);
+                 &Self::images_per_s);
     field.if_set("cost_of_step", "", "in the unit of the price, of a simulated step",
-                 &TrainingCandidateRow::cost_of_step);
+                 &Self::cost_of_step);
   }
 };
 
 struct TrainingWinner {
   std::string options;
-  double latency_low_s = 0, latency_high_s = 0;
+  Interval latency_s;
   bool extrapolated = false;
   double utilization_ratio = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = TrainingWinner;
     field.is("TrainingWinner", "The first candidate.");
-    field("options", "", "of tilecast forecast, beside the shared ones", &TrainingWinner::options);
-    field("latency_low_s", "s", "80 % interval", &TrainingWinner::latency_low_s);
-    field("latency_high_s", "s", "80 % interval", &TrainingWinner::latency_high_s);
+    field("options", "", "of tilecast forecast, beside the shared ones", &Self::options);
+    field.bounds({"latency_low_s", "latency_high_s"}, "s", "80 % interval of a step",
+                 &Self::latency_s);
     field("extrapolated", "",
           "part of the time comes from no measurement of the GPU's class or links",
-          &TrainingWinner::extrapolated);
+          &Self::extrapolated);
     field("utilization_ratio", "", "share of its FLOPs in the GPUs' peak",
-          &TrainingWinner::utilization_ratio);
+          &Self::utilization_ratio);
   }
 };
 
@@ -722,8 +673,7 @@ struct TrainingPlans {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("TrainingPlans", "Plans of the same training on different GPUs.");
-    field("schema_version", "", "of this schema", [](const TrainingPlans&) { return 1; });
+    field.is_document("TrainingPlans", "Plans of the same training on different GPUs.");
     field("kind", "", "training_comparison",
           [](const TrainingPlans&) { return std::string_view("training_comparison"); },
           {"training_comparison"});
@@ -785,10 +735,10 @@ struct ServingQuery {
 
 /// 80 % intervals of a candidate, in which the measured values are expected.
 struct ServingIntervals {
-  Estimate ttft, tpot;  ///< at the percentile of the limits
+  Interval ttft, tpot;  ///< at the percentile of the limits
   /// Clients send their next request when one is answered: throughput is inverse to the mean time
   /// of a request, which has the interval.
-  double gpu_tokens_low_per_s = 0, gpu_tokens_high_per_s = 0;
+  Interval gpu_tokens_per_s;
   bool extrapolated = false;  ///< part of the time comes from no measurement
 };
 
@@ -797,28 +747,20 @@ struct ServingCandidate {
   size_t hardware = 0;  ///< index
   int64_t tp = 1, pp = 1, dp = 1, ep = 1;
   All2All all2all = All2All::kAllGather;
-  int64_t replicas = 1;  ///< as many as the GPUs hold; GPUs that are left over are idle
-  /// Servers of the same layout that compute prompts only; 0: replicas do so themselves.
+  int64_t replicas = 1;
   int64_t prefill_workers = 0;
   std::string dtype, kv_dtype;
   int64_t concurrency = 1;
   bool fits = true;
   int64_t peak_bytes = 0;
-  int64_t margin_bytes = 0;  ///< below 0: the longest request does not fit
-  /// false: it does not fit, or less load misses a limit already, or writes as much (within 1 %),
-  /// or it is pruned
+  int64_t margin_bytes = 0;
   bool simulated = false;
-  /// Its simulation ended as soon as it was sure to miss a limit that less load keeps. So it cannot
-  /// be among those that keep the limits, nor the nearest of those that miss them.
+  /// It cannot be among those that keep the limits, nor the nearest of those that miss them.
   bool pruned = false;
-  /// Times of the steady state, at the percentile that limits apply to; and means.
   double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
-  double mean_request_s = 0;     ///< from sending to the last token
-  double tokens_per_s = 0;       ///< written by all replicas
-  double requests_per_s = 0;     ///< of all replicas
-  double user_tokens_per_s = 0;  ///< 1 / mean_tpot_s
-  double gpu_tokens_per_s = 0;   ///< tokens_per_s over all GPUs, idle ones too
-  bool meets = false;            ///< simulated, and within the limits, if there are any
+  double mean_request_s = 0;  ///< from sending to the last token
+  double tokens_per_s = 0, requests_per_s = 0, user_tokens_per_s = 0, gpu_tokens_per_s = 0;
+  bool meets = false;
   /// The largest factor by which a limit is missed; 1 or less: it meets both.
   double excess = 0;
   /// Intervals of candidates that tables list: the first ones (ServingPlan::kListed), the front,
@@ -868,12 +810,9 @@ struct ServingPlan {
   std::optional<size_t> most;
   /// If none fits: a lower share of the memory for the server with which the nearest does.
   std::optional<double> utilization_that_fits;
-  /// The Pareto front: indices of candidates that no other one beats both for a user and for a GPU,
-  /// by rising tokens/s of a user. If any candidate keeps the limits, only such candidates compete.
   std::vector<size_t> front;
-  /// The best layout of each kind with another value of one option than the winner: index.
   std::vector<PlanAlternative> alternatives;
-  std::map<std::string, int64_t> impossible;  ///< by reason
+  std::map<std::string, int64_t> impossible;
   /// Defects of Tilecast that ended single forecasts, and how often.
   std::map<std::string, int64_t> failures;
   /// Warnings of the best candidate's forecast, for each kind of GPU; empty: none of it was
@@ -888,12 +827,12 @@ struct ServingPlan {
   /// The options of the first candidate; nullopt: none meets the limits.
   std::optional<std::string> winner() const;
 
-  static bool crosses(const Estimate& time, const std::optional<double>& limit) {
-    return limit && time.low_s <= *limit && time.high_s > *limit;
+  static bool crosses(const Interval& time, const std::optional<double>& limit) {
+    return limit && time.low <= *limit && time.high > *limit;
   }
   /// Whether the intervals say that the candidate meets the limits, or that it misses one.
   bool limits_are_certain(const ServingIntervals& of) const {
-    const bool misses = (ttft_s && of.ttft.low_s > *ttft_s) || (tpot_s && of.tpot.low_s > *tpot_s);
+    const bool misses = (ttft_s && of.ttft.low > *ttft_s) || (tpot_s && of.tpot.low > *tpot_s);
     return misses || !(crosses(of.ttft, ttft_s) || crosses(of.tpot, tpot_s));
   }
   bool limited() const { return ttft_s.has_value() || tpot_s.has_value(); }
@@ -912,74 +851,72 @@ struct ServingPlan {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("ServingPlan", "The best ways to serve a model on a number of GPUs.");
-    field("schema_version", "", "of this schema", [](const ServingPlan&) { return 1; });
-    field("kind", "", "serving", [](const ServingPlan&) { return std::string_view("serving"); },
+    using Self = ServingPlan;
+    field.is_document("ServingPlan", "The best ways to serve a model on a number of GPUs.");
+    field("kind", "", "serving", [](const Self&) { return std::string_view("serving"); },
           {"serving"});
-    field("model", "", "name of the model", &ServingPlan::model);
-    field("hardware", "", "kinds of GPUs", &ServingPlan::hardware);
-    field("gpus", "", "of each kind", &ServingPlan::gpus);
-    field("prompt", "tokens", "mean length", &ServingPlan::prompt);
-    field("output", "tokens", "mean length", &ServingPlan::output);
-    field("software", "", "whose kernels and scheduler", &ServingPlan::software);
-    field("ttft_s", "s", "limit; null: none", &ServingPlan::ttft_s);
-    field("tpot_s", "s", "limit; null: none", &ServingPlan::tpot_s);
-    field("percentile", "", "of requests that the limits apply to", &ServingPlan::percentile);
-    field("winner", "", "options of tilecast forecast; null: none meets the limits",
-          &ServingPlan::winner);
+    field("model", "", "name of the model", &Self::model);
+    field("hardware", "", "kinds of GPUs", &Self::hardware);
+    field("gpus", "", "of each kind", &Self::gpus);
+    field("prompt", "tokens", "mean length", &Self::prompt);
+    field("output", "tokens", "mean length", &Self::output);
+    field("software", "", "whose kernels and scheduler", &Self::software);
+    field("ttft_s", "s", "limit; null: none", &Self::ttft_s);
+    field("tpot_s", "s", "limit; null: none", &Self::tpot_s);
+    field("percentile", "", "of requests that the limits apply to", &Self::percentile);
+    field("winner", "", "options of tilecast forecast; null: none meets the limits", &Self::winner);
     field("launch", "", "commands that start a replica of the first candidate",
-          [](const ServingPlan& x) { return launch_lines(x); });
+          [](const Self& x) { return launch_lines(x); });
     field("warnings", "", "sentences that readers of the numbers should know",
-          [](const ServingPlan& x) { return plan_warning_texts(x); });
-    field("meeting", "", "candidates that meet the limits", &ServingPlan::meeting);
+          [](const Self& x) { return plan_warning_texts(x); });
+    field("meeting", "", "candidates that meet the limits", &Self::meeting);
     field("layouts", "", "layouts among them: the first candidates are the best load of each",
-          &ServingPlan::layouts);
+          &Self::layouts);
     field("most", "",
           "index of the candidate of most throughput; null: the first, or none meets the limits",
-          &ServingPlan::most);
-    field("simulated", "", "to their end", &ServingPlan::simulated);
+          &Self::most);
+    field("simulated", "", "to their end", &Self::simulated);
     field("pruned", "", "simulated until they were sure to miss a limit; with --full-search none",
-          &ServingPlan::pruned);
-    field("fitting", "", "candidates that fit", &ServingPlan::fitting);
+          &Self::pruned);
+    field("fitting", "", "candidates that fit", &Self::fitting);
     field("candidates", "",
           "those that meet the limits, the best first; those that miss them, the nearest first; "
           "the others",
-          &ServingPlan::rows);
+          &Self::rows);
     field("front", "",
           "indices of the Pareto front of the candidates that meet the limits (of all that were "
           "simulated, if none does), by rising tokens/s of a user",
-          &ServingPlan::front);
+          &Self::front);
     field("alternatives", "", "the best candidates with another value of an option than the first",
-          &ServingPlan::alternatives);
+          &Self::alternatives);
     field("impossible", "", "degrees that the model does not allow",
-          [](const ServingPlan& x) { return impossible_degrees(x.impossible); });
+          [](const Self& x) { return impossible_degrees(x.impossible); });
     field("failures", "", "forecasts of layouts that a defect of Tilecast ended",
-          [](const ServingPlan& x) { return impossible_degrees(x.failures); });
+          [](const Self& x) { return impossible_degrees(x.failures); });
     field("options", "",
           "options that all candidates share: values by the names of the command-line options "
           "(with _ for -), in their units; options without a value are omitted",
-          [](const ServingPlan& x) { return option_values(x.used); });
+          [](const Self& x) { return option_values(x.used); });
   }
 };
 
 struct ServingHardwareRow {
-  std::string gpu;  ///< id
+  std::string gpu;
   int64_t device_bytes = 0;
   std::optional<double> price_per_gpu_hour;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ServingHardwareRow;
     field.is("ServingHardware", "One kind of GPU.");
-    field("gpu", "", "id of the GPU", &ServingHardwareRow::gpu);
-    field("device_bytes", "bytes", "what programs see of its memory",
-          &ServingHardwareRow::device_bytes);
-    field("price_per_gpu_hour", "", "null: not given", &ServingHardwareRow::price_per_gpu_hour);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("device_bytes", "bytes", "what programs see of its memory", &Self::device_bytes);
+    field("price_per_gpu_hour", "", "null: not given", &Self::price_per_gpu_hour);
   }
 };
 
-struct ServingCandidateRow {
-  ServingCandidate candidate;
-  std::string gpu;  ///< id
+struct ServingCandidateRow : ServingCandidate {
+  std::string gpu;
   bool pareto = false;
   std::optional<double> cost_of_million_tokens;
   std::optional<bool> limits_certain;
@@ -987,115 +924,82 @@ struct ServingCandidateRow {
   /// `value` of a simulated candidate; else nullptr.
   template <typename T>
   const T* if_simulated(const T& value) const {
-    return candidate.simulated ? &value : nullptr;
+    return simulated ? &value : nullptr;
   }
-  /// `value` of a candidate with intervals; else nullopt.
-  template <typename Get>
-  std::optional<double> interval(Get get) const {
-    if (!candidate.simulated || !candidate.intervals) return std::nullopt;
-    return get(*candidate.intervals);
+  /// An interval of a candidate that has them; else nullopt.
+  std::optional<Interval> interval(Interval ServingIntervals::* of) const {
+    return simulated && intervals ? std::optional((*intervals).*of) : std::nullopt;
   }
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ServingCandidateRow;
     field.is("ServingCandidate",
              "A layout under a load of `concurrency` clients for each replica.");
-    field("gpu", "", "id of the GPU", &ServingCandidateRow::gpu);
-    field("tp", "", "tensor-parallel ranks",
-          [](const ServingCandidateRow& x) { return (x.candidate.tp); });
-    field("pp", "", "pipeline stages",
-          [](const ServingCandidateRow& x) { return (x.candidate.pp); });
-    field("dp", "", "data-parallel ranks of attention",
-          [](const ServingCandidateRow& x) { return (x.candidate.dp); });
-    field("ep", "", "expert-parallel ranks",
-          [](const ServingCandidateRow& x) { return (x.candidate.ep); });
-    field("all2all_backend", "", "how tokens reach the ranks with their experts",
-          [](const ServingCandidateRow& x) { return (x.candidate.all2all); });
-    field("prefill_workers", "", "servers of the same layout that compute prompts only",
-          [](const ServingCandidateRow& x) { return (x.candidate.prefill_workers); });
-    field("replicas", "", "as many as the GPUs hold",
-          [](const ServingCandidateRow& x) { return (x.candidate.replicas); });
-    field("dtype", "", "empty: the checkpoint's own",
-          [](const ServingCandidateRow& x) { return (x.candidate.dtype); });
-    field("kv_dtype", "", "empty: that of the model",
-          [](const ServingCandidateRow& x) { return (x.candidate.kv_dtype); });
-    field("concurrency", "", "clients of each replica",
-          [](const ServingCandidateRow& x) { return (x.candidate.concurrency); });
-    field("fits", "", "whether the longest request does",
-          [](const ServingCandidateRow& x) { return (x.candidate.fits); });
-    field("peak_bytes", "bytes", "of one rank",
-          [](const ServingCandidateRow& x) { return (x.candidate.peak_bytes); });
-    field("margin_bytes", "bytes", "below 0: it does not fit",
-          [](const ServingCandidateRow& x) { return (x.candidate.margin_bytes); });
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("tp", "", "tensor-parallel ranks", &Self::tp);
+    field("pp", "", "pipeline stages", &Self::pp);
+    field("dp", "", "data-parallel ranks of attention", &Self::dp);
+    field("ep", "", "expert-parallel ranks", &Self::ep);
+    field("all2all_backend", "", "how tokens reach the ranks with their experts", &Self::all2all);
+    field("prefill_workers", "",
+          "servers of the same layout that compute prompts only; 0: replicas do so themselves",
+          &Self::prefill_workers);
+    field("replicas", "", "as many as the GPUs hold; GPUs that are left over are idle",
+          &Self::replicas);
+    field("dtype", "", "empty: the checkpoint's own", &Self::dtype);
+    field("kv_dtype", "", "empty: that of the model", &Self::kv_dtype);
+    field("concurrency", "", "clients of each replica", &Self::concurrency);
+    field("fits", "", "whether the longest request does", &Self::fits);
+    field("peak_bytes", "bytes", "of one rank", &Self::peak_bytes);
+    field("margin_bytes", "bytes", "below 0: it does not fit", &Self::margin_bytes);
     field("simulated", "",
           "false: it does not fit, or less load misses a limit already or writes as much (within 1 "
           "%), or it is pruned",
-          [](const ServingCandidateRow& x) { return (x.candidate.simulated); });
+          &Self::simulated);
     field("pruned", "",
           "its simulation ended as soon as it was sure to miss a limit that less load keeps",
-          [](const ServingCandidateRow& x) { return (x.candidate.pruned); });
-    field("meets_limits", "", "simulated, and within the limits, if there are any",
-          [](const ServingCandidateRow& x) { return (x.candidate.meets); });
+          &Self::pruned);
+    field("meets_limits", "", "simulated, and within the limits, if there are any", &Self::meets);
     field("pareto", "",
           "no other is better both for a user and for a GPU, of those that meet the limits if any "
           "does",
-          &ServingCandidateRow::pareto);
+          &Self::pareto);
     field.if_set("ttft_s", "s", "at the percentile, of the steady state, as the next",
-                 [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.ttft_s); });
+                 [](const Self& x) { return x.if_simulated(x.ttft_s); });
     field.if_set("tpot_s", "s", "time per output token",
-                 [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.tpot_s); });
-    field.if_set("mean_ttft_s", "s", "mean time to first token", [](const ServingCandidateRow& x) {
-      return x.if_simulated(x.candidate.mean_ttft_s);
-    });
-    field.if_set(
-        "mean_tpot_s", "s", "mean time per output token",
-        [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.mean_tpot_s); });
-    field.if_set(
-        "tokens_per_s", "1/s", "written by all replicas",
-        [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.tokens_per_s); });
-    field.if_set("requests_per_s", "1/s", "of all replicas", [](const ServingCandidateRow& x) {
-      return x.if_simulated(x.candidate.requests_per_s);
-    });
-    field.if_set("user_tokens_per_s", "1/s", "1 / mean_tpot_s", [](const ServingCandidateRow& x) {
-      return x.if_simulated(x.candidate.user_tokens_per_s);
-    });
-    field.if_set(
-        "gpu_tokens_per_s", "1/s", "tokens_per_s over all GPUs",
-        [](const ServingCandidateRow& x) { return x.if_simulated(x.candidate.gpu_tokens_per_s); });
+                 [](const Self& x) { return x.if_simulated(x.tpot_s); });
+    field.if_set("mean_ttft_s", "s", "mean time to first token",
+                 [](const Self& x) { return x.if_simulated(x.mean_ttft_s); });
+    field.if_set("mean_tpot_s", "s", "mean time per output token",
+                 [](const Self& x) { return x.if_simulated(x.mean_tpot_s); });
+    field.if_set("tokens_per_s", "1/s", "written by all replicas",
+                 [](const Self& x) { return x.if_simulated(x.tokens_per_s); });
+    field.if_set("requests_per_s", "1/s", "of all replicas",
+                 [](const Self& x) { return x.if_simulated(x.requests_per_s); });
+    field.if_set("user_tokens_per_s", "1/s", "1 / mean_tpot_s",
+                 [](const Self& x) { return x.if_simulated(x.user_tokens_per_s); });
+    field.if_set("gpu_tokens_per_s", "1/s", "tokens_per_s over all GPUs, idle ones too",
+                 [](const Self& x) { return x.if_simulated(x.gpu_tokens_per_s); });
     field.if_set("cost_of_million_tokens", "", "in the unit of the price",
-                 &ServingCandidateRow::cost_of_million_tokens);
-    field.if_set("ttft_low_s", "s",
+                 &Self::cost_of_million_tokens);
+    field.bounds({"ttft_low_s", "ttft_high_s"}, "s",
                  "80 % interval, as the next; only of the rows that tables list: the first ten, "
                  "the front, the alternatives, the best of each kind of GPU",
-                 [](const ServingCandidateRow& x) {
-                   return x.interval([](const ServingIntervals& i) { return i.ttft.low_s; });
-                 });
-    field.if_set("ttft_high_s", "s", "80 % interval", [](const ServingCandidateRow& x) {
-      return x.interval([](const ServingIntervals& i) { return i.ttft.high_s; });
-    });
-    field.if_set("tpot_low_s", "s", "80 % interval", [](const ServingCandidateRow& x) {
-      return x.interval([](const ServingIntervals& i) { return i.tpot.low_s; });
-    });
-    field.if_set("tpot_high_s", "s", "80 % interval", [](const ServingCandidateRow& x) {
-      return x.interval([](const ServingIntervals& i) { return i.tpot.high_s; });
-    });
-    field.if_set("gpu_tokens_low_per_s", "1/s", "80 % interval", [](const ServingCandidateRow& x) {
-      return x.interval([](const ServingIntervals& i) { return i.gpu_tokens_low_per_s; });
-    });
-    field.if_set("gpu_tokens_high_per_s", "1/s", "80 % interval", [](const ServingCandidateRow& x) {
-      return x.interval([](const ServingIntervals& i) { return i.gpu_tokens_high_per_s; });
-    });
+                 [](const Self& x) { return x.interval(&ServingIntervals::ttft); });
+    field.bounds({"tpot_low_s", "tpot_high_s"}, "s", "80 % interval",
+                 [](const Self& x) { return x.interval(&ServingIntervals::tpot); });
+    field.bounds({"gpu_tokens_low_per_s", "gpu_tokens_high_per_s"}, "1/s", "80 % interval",
+                 [](const Self& x) { return x.interval(&ServingIntervals::gpu_tokens_per_s); });
     field.if_set("extrapolated", "",
                  "part of the time comes from no measurement of the GPU's class or links",
-                 [](const ServingCandidateRow& x) {
-                   return x.candidate.simulated && x.candidate.intervals
-                              ? &x.candidate.intervals->extrapolated
-                              : nullptr;
+                 [](const Self& x) {
+                   return x.simulated && x.intervals ? &x.intervals->extrapolated : nullptr;
                  });
     field.if_set(
         "limits_certain", "",
         "with limits: the intervals cross none of them, or one is missed by all of its interval",
-        &ServingCandidateRow::limits_certain);
+        &Self::limits_certain);
   }
 };
 
@@ -1114,87 +1018,78 @@ struct TuneOptions {
 
 /// One set of tuning parameters of a solver.
 struct ParameterSet {
-  std::string text;  ///< as MIOpen's performance databases write it
+  std::string text;
   std::vector<std::pair<std::string, int64_t>> tokens;
-  double log_probability = 0;  ///< natural, of the whole set, among the legal ones
+  double log_probability = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ParameterSet;
     field.is("ParameterSet", "One set of tuning parameters of a solver.");
-    field("text", "", "as MIOpen's databases write it", &ParameterSet::text);
-    field("tokens", "", "the parameters by name", &ParameterSet::tokens);
-    field("log_probability", "", "natural, among the legal sets", &ParameterSet::log_probability);
+    field("text", "", "as MIOpen's databases write it", &Self::text);
+    field("tokens", "", "the parameters by name", &Self::tokens);
+    field("log_probability", "", "natural, among the legal sets", &Self::log_probability);
   }
 };
 
 /// One solver of a problem.
 struct SolverForecast {
   std::string name;
-  std::string algorithm;  ///< "GEMM", "Direct", "Winograd", "ImplicitGEMM" or "FFT"
-  double latency_s = 0;
-  double low_s = 0;  ///< 80 % interval
-  double high_s = 0;
-  /// That a search lists it among the fastest.
+  std::string algorithm;
+  Interval latency_s;
   double listed_probability = 0;
-  /// By what solvers are sorted: the time, longer where a search is less likely to list the solver.
   double ranked_s = 0;
-  /// The best first; empty for a solver without tuning parameters or without a model of them.
   std::vector<ParameterSet> parameters;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = SolverForecast;
     field.is("Solver", "One solver of a convolution.");
-    field("name", "", "MIOpen's", &SolverForecast::name);
-    field("algorithm", "", "GEMM, Direct, Winograd, ImplicitGEMM or FFT",
-          &SolverForecast::algorithm);
-    field("latency_s", "s", "time of the convolution", &SolverForecast::latency_s);
-    field("low_s", "s", "80 % interval", &SolverForecast::low_s);
-    field("high_s", "s", "80 % interval", &SolverForecast::high_s);
+    field("name", "", "MIOpen's", &Self::name);
+    field("algorithm", "", "GEMM, Direct, Winograd, ImplicitGEMM or FFT", &Self::algorithm);
+    field.interval({"latency_s", "low_s", "high_s"}, "s", "time of the convolution",
+                   &Self::latency_s);
     field("listed_probability", "", "that a search lists it among the fastest",
-          &SolverForecast::listed_probability);
+          &Self::listed_probability);
     field("ranked_s", "s",
           "by what solvers are sorted: the time, longer where a search is less likely to list the "
           "solver",
-          &SolverForecast::ranked_s);
+          &Self::ranked_s);
     field("parameters", "",
           "legal sets of tuning parameters, the most likely first; empty without a model of them",
-          &SolverForecast::parameters);
+          &Self::parameters);
   }
 };
 
 /// The solvers to run for one convolution.
 struct TuneForecast {
-  std::string problem;                  ///< "conv n=32 c=256 ..."
-  std::string name;                     ///< of the node of a model; "" for a problem
-  std::string key;                      ///< in MIOpen's databases
-  std::string gpu;                      ///< id
-  std::vector<SolverForecast> solvers;  ///< at most `top`, the best first; at least one
-  /// The solver that MIOpen takes where it has neither database nor search, by an assumed order of
-  /// solvers (docs/explanation/tuning.md); its name is "" if no such solver takes the problem.
+  std::string problem;
+  std::string name;
+  std::string key;
+  std::string gpu;
+  std::vector<SolverForecast> solvers;
   SolverForecast fallback;
-  /// Time of the fallback over that of the best, with an 80 % interval; 1 without a fallback.
-  double gain_ratio = 1, gain_low_ratio = 1, gain_high_ratio = 1;
-  bool extrapolated = false;  ///< no chip of the GPU's class was measured
+  Interval gain_ratio = {1, 1, 1};
+  bool extrapolated = false;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = TuneForecast;
     field.is("TuneProblem", "What to run for one convolution.");
-    field("problem", "", "as 'tilecast tune' takes it", &TuneForecast::problem);
+    field("problem", "", "as 'tilecast tune' takes it", &Self::problem);
     field.if_set("name", "", "of the first node of a model that has it; only for models",
-                 [](const TuneForecast& x) { return x.name.empty() ? nullptr : &x.name; });
-    field("key", "", "in MIOpen's databases", &TuneForecast::key);
-    field("gpu", "", "id of the GPU", &TuneForecast::gpu);
-    field("solvers", "", "the best first", &TuneForecast::solvers);
+                 [](const Self& x) { return x.name.empty() ? nullptr : &x.name; });
+    field("key", "", "in MIOpen's databases", &Self::key);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("solvers", "", "the best first", &Self::solvers);
     field("fallback", "",
           "what MIOpen takes where it has neither database nor search, by an assumed order of "
           "solvers; null: nothing",
-          [](const TuneForecast& x) { return x.fallback.name.empty() ? nullptr : &x.fallback; });
-    field("gain_ratio", "", "time of the fallback over that of the best",
-          &TuneForecast::gain_ratio);
-    field("gain_low_ratio", "", "80 % interval", &TuneForecast::gain_low_ratio);
-    field("gain_high_ratio", "", "80 % interval", &TuneForecast::gain_high_ratio);
-    field("extrapolated", "", "no GPU of the architecture was measured",
-          &TuneForecast::extrapolated);
+          [](const Self& x) { return x.fallback.name.empty() ? nullptr : &x.fallback; });
+    field.interval({"gain_ratio", "gain_low_ratio", "gain_high_ratio"}, "",
+                   "time of the fallback over that of the best; 1 without a fallback",
+                   &Self::gain_ratio);
+    field("extrapolated", "", "no GPU of the architecture was measured", &Self::extrapolated);
   }
 };
 
@@ -1205,8 +1100,7 @@ struct TuneAnswer {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("Tuning", "Solvers and parameters without a search.");
-    field("schema_version", "", "of this schema", [](const TuneAnswer&) { return 1; });
+    field.is_document("Tuning", "Solvers and parameters without a search.");
     field("problems", "", "the convolutions", &TuneAnswer::forecasts);
     field("warnings", "", "what no solver takes, and more", &TuneAnswer::warnings);
   }
@@ -1214,24 +1108,24 @@ struct TuneAnswer {
 
 /// One kernel of rocBLAS (Tensile).
 struct ProductKernel {
-  int64_t tile_m = 0, tile_n = 0;  ///< of C, that a work-group computes
-  int64_t depth_u = 0;             ///< steps of the reduction in shared memory at once
-  int64_t split = 1;               ///< work-groups that share one reduction (GlobalSplitU)
-  std::string matrix_instruction;  ///< "32x32x8x1"; "none": the vector unit
-  double probability = 0;          ///< that it is the fastest; 0 to 1
+  int64_t tile_m = 0, tile_n = 0;
+  int64_t depth_u = 0;
+  int64_t split = 1;
+  std::string matrix_instruction;
+  double probability = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ProductKernel;
     field.is("ProductKernel", "One kernel of rocBLAS (Tensile).");
-    field("tile_m", "", "rows of C that a work-group computes", &ProductKernel::tile_m);
-    field("tile_n", "", "its columns", &ProductKernel::tile_n);
-    field("depth_u", "", "steps of the reduction in shared memory at once",
-          &ProductKernel::depth_u);
-    field("split", "", "work-groups that share one reduction", &ProductKernel::split);
+    field("tile_m", "", "rows of C that a work-group computes", &Self::tile_m);
+    field("tile_n", "", "its columns", &Self::tile_n);
+    field("depth_u", "", "steps of the reduction in shared memory at once", &Self::depth_u);
+    field("split", "", "work-groups that share one reduction", &Self::split);
     field("matrix_instruction", "",
           "rows, columns, depth and blocks, as 32x32x8x1; none: the vector unit",
-          &ProductKernel::matrix_instruction);
-    field("probability", "", "that it is the fastest", &ProductKernel::probability);
+          &Self::matrix_instruction);
+    field("probability", "", "that it is the fastest", &Self::probability);
   }
 };
 
@@ -1251,25 +1145,24 @@ struct PartValue {
 /// The kernels of one matrix product. Nothing is known of their times: the public tuned sizes name
 /// one kernel each.
 struct ProductForecast {
-  std::string problem;                 ///< "gemm m=4096 n=512 k=1024 dtype=fp16"
-  std::string gpu;                     ///< id
-  std::string measured_gpu;            ///< an alias of the one whose tuned sizes were learned
-  bool extrapolated = false;           ///< that is another GPU than `gpu`
-  std::vector<ProductKernel> kernels;  ///< at most `top`, the most probable first; at least one
-  /// Each part of a kernel by itself ("macro_tile", "depth_u", "split", "matrix_instruction"): at
-  /// most `top` values with their probabilities.
+  std::string problem;
+  std::string gpu;
+  std::string measured_gpu;
+  bool extrapolated = false;
+  std::vector<ProductKernel> kernels;
   std::vector<std::pair<std::string, std::vector<PartValue>>> parts;
 
   template <typename Fields>
   static void fields(Fields& field) {
+    using Self = ProductForecast;
     field.is("Product", "The kernels of one matrix product.");
-    field("problem", "", "as 'tilecast tune' takes it", &ProductForecast::problem);
-    field("gpu", "", "id of the GPU", &ProductForecast::gpu);
+    field("problem", "", "as 'tilecast tune' takes it", &Self::problem);
+    field("gpu", "", "id of the GPU", &Self::gpu);
     field("measured_gpu", "", "an alias of the GPU whose tuned sizes were learned",
-          &ProductForecast::measured_gpu);
-    field("extrapolated", "", "that is another GPU", &ProductForecast::extrapolated);
-    field("kernels", "", "the most probable first", &ProductForecast::kernels);
-    field("parts", "", "probabilities of each part by itself", &ProductForecast::parts);
+          &Self::measured_gpu);
+    field("extrapolated", "", "that is another GPU", &Self::extrapolated);
+    field("kernels", "", "the most probable first", &Self::kernels);
+    field("parts", "", "probabilities of each part by itself", &Self::parts);
   }
 };
 
@@ -1280,12 +1173,10 @@ struct ProductAnswer {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("ProductTuning", "Kernels of matrix products without a search.");
-    field("schema_version", "", "of this schema", [](const ProductAnswer&) { return 1; });
+    field.is_document("ProductTuning", "Kernels of matrix products without a search.");
     field("products", "", "the matrix products",
           [](const ProductAnswer& x) { return std::vector{x.forecast}; });
-    field("warnings", "", "sentences that readers of the numbers should know",
-          &ProductAnswer::warnings);
+    field.warnings(&ProductAnswer::warnings);
   }
 };
 

@@ -11,15 +11,17 @@ namespace {
 /// Rows of one record batch: offsets into texts stay below 2^31.
 constexpr size_t kBatchRows = 1 << 16;
 
-// The Arrow format of each type of column.
-constexpr const char* format_of(const std::optional<double>*) { return "g"; }
-constexpr const char* format_of(const std::optional<int64_t>*) { return "l"; }
-constexpr const char* format_of(const std::optional<bool>*) { return "b"; }
-constexpr const char* format_of(const std::optional<std::string>*) { return "u"; }
-
-template <typename T>
-const T* type_of(T ForecastTotals::*) {
-  return nullptr;
+const char* format_of(FieldKind kind) {
+  switch (kind) {
+    case FieldKind::kBool:
+      return "b";
+    case FieldKind::kWhole:
+      return "l";
+    case FieldKind::kNumber:
+      return "g";
+    default:
+      return "u";
+  }
 }
 
 /// Memory of one column, or of the batch.
@@ -47,25 +49,29 @@ void set_bit(std::vector<uint8_t>& bits, size_t index) {
 
 size_t bytes_of_bits(size_t count) { return (count + 7) / 8; }
 
-void add_value(Buffers& buffers, size_t, double value) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
-  buffers.data.insert(buffers.data.end(), bytes, bytes + sizeof value);
+void add_bytes(Buffers& buffers, const void* from, size_t count) {
+  const auto* bytes = static_cast<const uint8_t*>(from);
+  buffers.data.insert(buffers.data.end(), bytes, bytes + count);
 }
 
-void add_value(Buffers& buffers, size_t, int64_t value) {
-  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
-  buffers.data.insert(buffers.data.end(), bytes, bytes + sizeof value);
-}
-
-void add_value(Buffers& buffers, size_t index, bool value) {
-  buffers.data.resize(bytes_of_bits(index + 1));
-  if (value) set_bit(buffers.data, index);
-}
-
-void add_value(Buffers& buffers, size_t, const std::string& value) {
-  if (buffers.offsets.empty()) buffers.offsets.push_back(0);
-  buffers.data.insert(buffers.data.end(), value.begin(), value.end());
-  buffers.offsets.push_back(static_cast<int32_t>(buffers.data.size()));
+/// Appends the value of row `index`; a missing one has zeros, or no text.
+void add_value(Buffers& buffers, size_t index, FieldKind kind, const Value& value) {
+  if (kind == FieldKind::kBool) {
+    buffers.data.resize(bytes_of_bits(index + 1));
+    if (!value.is_null() && std::get<bool>(value.data)) set_bit(buffers.data, index);
+  } else if (kind == FieldKind::kWhole) {
+    const int64_t number = value.is_null() ? 0 : std::get<int64_t>(value.data);
+    add_bytes(buffers, &number, sizeof number);
+  } else if (kind == FieldKind::kNumber) {
+    const double number = value.is_null() ? 0 : std::get<double>(value.data);
+    add_bytes(buffers, &number, sizeof number);
+  } else {
+    if (!value.is_null()) {
+      const auto text = std::get<std::string_view>(value.data);
+      add_bytes(buffers, text.data(), text.size());
+    }
+    buffers.offsets.push_back(static_cast<int32_t>(buffers.data.size()));
+  }
 }
 
 struct Rows {
@@ -73,31 +79,30 @@ struct Rows {
   size_t first = 0, count = 0;
 };
 
-template <typename T>
-ArrowArray make_column(const Rows& rows, std::optional<T> ForecastTotals::* field) {
-  constexpr bool kText = std::is_same_v<T, std::string>;
+ArrowArray make_column(const Rows& rows, const FieldDef& field) {
+  const bool is_text = field.type.kind == FieldKind::kText;
   auto buffers = std::make_unique<Buffers>();
   buffers->validity.resize(bytes_of_bits(rows.count));
-  if (kText) buffers->offsets.push_back(0);
+  if (is_text) buffers->offsets.push_back(0);
   int64_t missing = 0;
   for (size_t i = 0; i < rows.count; ++i) {
-    const std::optional<T>& value = rows.table.of_row(rows.first + i).*field;
-    add_value(*buffers, i, value ? *value : T{});
-    if (value)
-      set_bit(buffers->validity, i);
-    else
+    const Value value = field.get(&rows.table.of_row(rows.first + i));
+    add_value(*buffers, i, field.type.kind, value);
+    if (value.is_null())
       ++missing;
+    else
+      set_bit(buffers->validity, i);
   }
   buffers->pointers[0] = buffers->validity.data();
   buffers->pointers[1] = buffers->data.data();
-  if (kText) {
+  if (is_text) {
     buffers->pointers[1] = buffers->offsets.data();
     buffers->pointers[2] = buffers->data.data();
   }
   ArrowArray array{};
   array.length = static_cast<int64_t>(rows.count);
   array.null_count = missing;
-  array.n_buffers = kText ? 3 : 2;
+  array.n_buffers = is_text ? 3 : 2;
   array.buffers = buffers->pointers.data();
   array.release = release_array;
   array.private_data = buffers.release();
@@ -106,9 +111,8 @@ ArrowArray make_column(const Rows& rows, std::optional<T> ForecastTotals::* fiel
 
 ArrowArray make_batch(const Rows& rows) {
   auto buffers = std::make_unique<Buffers>();
-  for (const TotalsColumn& column : totals_columns())
-    buffers->children.push_back(
-        std::visit([&](auto field) { return make_column(rows, field); }, column.field));
+  for (const FieldDef& column : totals_fields())
+    buffers->children.push_back(make_column(rows, column));
   for (ArrowArray& child : buffers->children) buffers->child_pointers.push_back(&child);
   ArrowArray array{};
   array.length = static_cast<int64_t>(rows.count);
@@ -153,11 +157,8 @@ ArrowSchema make_schema(const char* format, std::string name, std::vector<ArrowS
 
 ArrowSchema table_schema() {
   std::vector<ArrowSchema> columns;
-  for (const TotalsColumn& column : totals_columns()) {
-    const char* format =
-        std::visit([](auto field) { return format_of(type_of(field)); }, column.field);
-    columns.push_back(make_schema(format, std::string(column.name), {}));
-  }
+  for (const FieldDef& column : totals_fields())
+    columns.push_back(make_schema(format_of(column.type.kind), column.name, {}));
   ArrowSchema schema = make_schema("+s", "", std::move(columns));
   schema.flags = 0;
   return schema;

@@ -50,7 +50,7 @@ void add_pass() {
   const py::object type = record_class(record_of<Forecast>());
   add_property(type, "latency", [](const py::object& self) {
     const auto& f = record_in<Forecast>(self);
-    return result_object(Estimate{f.latency_s, f.latency_low_s, f.latency_high_s});
+    return result_object(Interval(f.latency_s));
   });
   add_forecast_views(type);
   add_method(

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "bindings/bindings.h"
+#include "bindings/records.h"
 #include "tilecast/error.h"
 
 namespace tilecast::python {
@@ -111,21 +112,17 @@ OptionTable read_table(const py::object& source) {
 }
 
 /// The values of a column; equal rows share one object.
-template <typename T>
-py::list values_of(const ForecastTable& table, std::optional<T> ForecastTotals::* field) {
+py::list column_of(const ForecastTable& table, const FieldDef& column) {
   std::vector<py::object> distinct;
-  for (const ForecastTotals& totals : table.distinct) distinct.push_back(py::cast(totals.*field));
+  for (const ForecastTotals& totals : table.distinct)
+    distinct.push_back(value_object(column.get(&totals), column.type, nullptr));
   py::list values(table.rows.size());
   for (size_t i = 0; i < table.rows.size(); ++i) values[i] = distinct[table.rows[i]];
   return values;
 }
 
-py::list column_of(const ForecastTable& table, const TotalsColumn& column) {
-  return std::visit([&](auto field) { return values_of(table, field); }, column.field);
-}
-
 py::list find_column(const ForecastTable& table, const std::string& name) {
-  for (const TotalsColumn& column : totals_columns()) {
+  for (const FieldDef& column : totals_fields()) {
     if (column.name == name) return column_of(table, column);
   }
   throw py::key_error(name);
@@ -133,14 +130,14 @@ py::list find_column(const ForecastTable& table, const std::string& name) {
 
 std::vector<std::string> column_names() {
   std::vector<std::string> names;
-  for (const TotalsColumn& column : totals_columns()) names.emplace_back(column.name);
+  for (const FieldDef& column : totals_fields()) names.emplace_back(column.name);
   return names;
 }
 
 py::dict to_dict(const ForecastTable& table) {
   py::dict columns;
-  for (const TotalsColumn& column : totals_columns())
-    columns[py::str(std::string(column.name))] = column_of(table, column);
+  for (const FieldDef& column : totals_fields())
+    columns[py::str(column.name)] = column_of(table, column);
   return columns;
 }
 

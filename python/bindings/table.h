@@ -9,9 +9,13 @@
 #include <vector>
 
 #include "bindings/arrow.h"
+#include "schema/record.h"
 #include "tilecast/search.h"
 
 namespace tilecast::python {
+
+/// The columns of results, in the order of tables.
+inline const std::vector<FieldDef>& totals_fields() { return record_of<ForecastTotals>().fields; }
 
 /// Collects the values of one column.
 class ColumnBuilder {

@@ -18,14 +18,14 @@ void add_alias(const py::object& type, const char* name, const char* field) {
   type.attr(name) = type.attr(field);
 }
 
-void add_estimate() {
-  const py::object type = record_class(record_of<Estimate>());
+void add_interval() {
+  const py::object type = record_class(record_of<Interval>());
   add_method(type, "__float__",
-             [](const py::object& self) { return record_in<Estimate>(self).seconds; });
+             [](const py::object& self) { return record_in<Interval>(self).value; });
   add_method(type, "__repr__", [](const py::object& self) {
-    const auto& e = record_in<Estimate>(self);
-    return fmt::format("{} ({} to {})", format_seconds(e.seconds), format_seconds(e.low_s),
-                       format_seconds(e.high_s));
+    const auto& e = record_in<Interval>(self);
+    return fmt::format("{} ({} to {})", format_seconds(e.value), format_seconds(e.low),
+                       format_seconds(e.high));
   });
 }
 
@@ -35,13 +35,13 @@ void add_generation() {
   add_alias(served, "tpot", "time_per_output_token");
   add_alias(served, "e2e", "end_to_end");
   add_property(record_class(record_of<StepForecast>()), "latency", [](const py::object& self) {
-    return result_object(Estimate(record_in<StepForecast>(self).time));
+    return result_object(Interval(record_in<StepForecast>(self).time));
   });
   const py::object type = record_class(record_of<LlmForecast>());
   add_alias(type, "ttft", "time_to_first_token");
   add_alias(type, "tpot", "time_per_output_token");
   add_property(type, "latency", [](const py::object& self) {
-    return result_object(Estimate(record_in<LlmForecast>(self).latency));
+    return result_object(Interval(record_in<LlmForecast>(self).latency));
   });
   add_forecast_views(type);
   add_method(
@@ -75,7 +75,7 @@ void add_accelerator() {
 }  // namespace
 
 void add_result_views() {
-  add_estimate();
+  add_interval();
   add_generation();
   add_accelerator();
   add_method(record_class(record_of<Evaluation>()), "__str__",

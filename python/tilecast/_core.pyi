@@ -17,11 +17,11 @@ class Record:
     def to_json(self) -> str: ...
     def to_dict(self) -> dict[str, Any]: ...
 
-class _Estimate(Record):
+class _Interval(Record):
     def __float__(self) -> float: ...
 
 class _Step(Record):
-    latency: Estimate
+    latency: Interval
 
 class _ServedPart(Record):
     ttft: Distribution
@@ -42,7 +42,7 @@ class _Result:
     batch: int
     dtype: str
     dtype_source: str
-    latency: Estimate
+    latency: Interval
     latency_s: float
     latency_low_s: float
     latency_high_s: float
@@ -64,9 +64,9 @@ class _Result:
 class _Forecast(Record, _Result): ...
 
 class _LlmForecast(Record, _Result):
-    ttft: Estimate
+    ttft: Interval
     """time_to_first_token"""
-    tpot: Estimate
+    tpot: Interval
     """time_per_output_token"""
 
 class ForecastTable:

@@ -9,13 +9,22 @@
 namespace tilecast {
 namespace {
 
+/// On standard output: --output-file names what was learned. `after`: below the table.
+void show_learned(const Reply& reply, const Given& given, const std::string& after) {
+  const std::string format = format_of(given);
+  const std::string text = *view(reply.answer, format, output_style(""));
+  const bool is_table = format == "table";
+  emit(is_table ? text + after : text, "", is_table ? reply.warnings : std::vector<std::string>());
+}
+
+CommandOption learned_format() { return format_option({"table", "json"}); }
+
 void run_train(const Command& command, const Given& given) {
   const Reply reply = ask_with_progress(command, given);
   std::string weights = text_of(given, "output-file");
   if (std::holds_alternative<CollectiveTrainResult>(reply.answer))
     weights = (std::filesystem::path(weights) / "collectives.json").string();
-  emit(*view(reply.answer, "table", output_style("")) + fmt::format("weights: {}\n", weights), "",
-       reply.warnings);
+  show_learned(reply, given, fmt::format("weights: {}\n", weights));
 }
 
 void run_calibrate(const Command& command, const Given& given) {
@@ -30,9 +39,7 @@ void run_calibrate(const Command& command, const Given& given) {
     throw UsageError("calibrate: give --measurements FILE and -o FILE, or --suggest N");
   if (suggest) return show(ask(command, "suggest_kernels", given), given, output_style(output));
   const Reply reply = ask(command, "calibrate", given);
-  emit(*view(reply.answer, "table", output_style("")) +
-           fmt::format("\nforecast with --calibration {}\n", output),
-       "", reply.warnings);
+  show_learned(reply, given, fmt::format("\nforecast with --calibration {}\n", output));
 }
 
 /// The options of both of its questions, in the order of the help.
@@ -45,12 +52,12 @@ std::vector<OptionGroup> calibrate_groups() {
     if (std::none_of(options.begin(), options.end(), same))
       options.insert(options.end() - 2, option);
   }
-  return groups;
+  return with_options(std::move(groups), {learned_format()});
 }
 
 void run_sweep(const Command& command, const Given& given) {
   const Reply reply = ask_with_progress(command, given);
-  emit(*view(reply.answer, "table"), "", reply.warnings);
+  show_learned(reply, given, "");
   check_answer(reply);
 }
 
@@ -60,7 +67,10 @@ Command train_command() {
   return {.name = "train",
           .help = std::string(question("train").help),
           .usage = {"--data PATH... -o FOLDER [options]"},
-          .groups = [] { return with_options(question("train").groups(), {quiet_option()}); },
+          .groups =
+              [] {
+                return with_options(question("train").groups(), {learned_format(), quiet_option()});
+              },
           .examples = {"tilecast train --data neusight/scripts/asplos/data --exclude-gpu V100 -o "
                        "weights"},
           .run = run_train};
@@ -86,7 +96,10 @@ Command sweep_command() {
   return {.name = "sweep",
           .help = std::string(question("sweep").help),
           .usage = {"SPEC -o FILE [options]"},
-          .groups = [] { return with_options(question("sweep").groups(), {quiet_option()}); },
+          .groups =
+              [] {
+                return with_options(question("sweep").groups(), {learned_format(), quiet_option()});
+              },
           .examples = {"tilecast sweep designs.json -o designs.csv"},
           .run = run_sweep};
 }

@@ -47,7 +47,7 @@ Reply answer_sweep(Sweep&& asked, const Given&, const Asking& asking) {
 
 Question sweep_question() {
   return question_of<Sweep, sweep_groups, answer_sweep>(
-      "sweep", "Many forecasts: all combinations of lists", {{"", "None"}});
+      "sweep", "Many forecasts: all combinations of lists", {{"", "Sweep"}});
 }
 
 }  // namespace tilecast

@@ -83,7 +83,7 @@ Reply answer_train(Training&& asked, const Given&, const Asking& asking) {
 
 Question train_question() {
   return question_of<Training, train_groups, answer_train>("train", "New weights from measurements",
-                                                           {{"", "None"}});
+                                                           {{"", "Training | CollectiveTraining"}});
 }
 
 }  // namespace tilecast

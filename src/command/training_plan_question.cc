@@ -64,7 +64,7 @@ std::string training_remedies(const TrainingPlan& plan, const TrainingSpace& spa
   add(space.micro_batch_sizes, 1, "`micro-batch-size` 1");
   add(space.zero, Zero::kParameters, "`zero` 3");
   add(space.checkpointing, Checkpointing::kFull, "`checkpointing` full");
-  if (plan.candidates.front().margin_bytes >= 0) remedies.push_back("`memory-reserve` 0");
+  if (plan.candidates.front().memory.margin_bytes() >= 0) remedies.push_back("`memory-reserve` 0");
   if (plan.nodes_that_fit) remedies.push_back(fmt::format("{} nodes", *plan.nodes_that_fit));
   if (plan.used.lora_rank == 0) remedies.push_back("adapters (`lora-rank`)");
   return remedies.empty() ? "" : "; use " + join(remedies, ", or ");

@@ -43,7 +43,7 @@ std::string table(const TuneAnswer& t, const TableStyle& s) { return tune_table(
 std::string table(const ProductAnswer& p, const TableStyle& s) {
   return product_table(p.forecast, s);
 }
-std::string table(const SweepResult& r, const TableStyle&) { return r.pareto_front; }
+std::string table(const SweepResult& r, const TableStyle&) { return r.front_lines; }
 std::string table(const std::vector<GpuEntry>& e, const TableStyle& s) { return gpus_table(e, s); }
 std::string table(const std::vector<ClusterEntry>& e, const TableStyle& s) {
   return clusters_table(e, s);

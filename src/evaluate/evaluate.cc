@@ -211,7 +211,7 @@ class Evaluator {
                                  : m.checkpointing                    ? "checkpointing"
                                                                       : m.option;
       result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.dtype, option,
-                                m.measured_s, f.latency_s, f.latency_low_s, f.latency_high_s,
+                                m.measured_s, f.latency_s,
                                 100 * std::abs(f.latency_s / m.measured_s - 1)});
     } catch (const Error& error) {
       skipped_[m.source + ": " + error.what()] += 1;

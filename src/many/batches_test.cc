@@ -5,6 +5,7 @@
 
 #include "importers/model.h"
 #include "many/totals.h"
+#include "schema/json.h"
 #include "tilecast/error.h"
 #include "tilecast/search.h"
 
@@ -14,35 +15,15 @@ namespace {
 const std::vector<int64_t> kBatches = {1, 2, 3, 7, 8, 16, 37, 64, 96, 100};
 const std::vector<std::string> kGpus = {"H100", "V100"};  // of these, only one has bf16
 
-/// The totals as text, or the error.
-std::string text_of(const ForecastTotals& totals) {
-  std::string text;
-  for (const TotalsColumn& column : totals_columns()) {
-    std::visit(
-        [&](auto field) {
-          const auto& value = totals.*field;
-          text += std::string(column.name) + "=";
-          if constexpr (std::is_same_v<decltype(value), const std::optional<std::string>&>) {
-            text += value.value_or("none");
-          } else if (value) {
-            text += fmt::format("{}", *value);
-          }
-          text += "\n";
-        },
-        column.field);
-  }
-  return text;
-}
-
 std::string single(const Forecaster& forecaster, const ModelRef& model, const std::string& gpu,
                    const std::vector<GivenOption>& options) {
   ForecastTotals failed;
   try {
-    return text_of(totals_of(forecaster.forecast(model, load_gpu_ref(gpu), make_request(options))));
+    return to_json(totals_of(forecaster.forecast(model, load_gpu_ref(gpu), make_request(options))));
   } catch (const Error& error) {
     failed.error = error.what();
   }
-  return text_of(failed);
+  return to_json(failed);
 }
 
 /// Each batch on each GPU with these options, in a table and alone.
@@ -65,7 +46,7 @@ void expect_equal(const std::string& model, const std::vector<GivenOption>& opti
   for (size_t row = 0; row < rows; ++row) {
     std::vector<GivenOption> given = options;
     given.push_back({"batch", columns[2].words[row / kGpus.size()]});
-    ASSERT_EQ(text_of(table.of_row(row)),
+    ASSERT_EQ(to_json(table.of_row(row)),
               single(forecaster, loaded, kGpus[row % kGpus.size()], given))
         << model << ", batch " << given.back().text
         << (options.empty() ? "" : ", " + options[0].name + " " + options[0].text);

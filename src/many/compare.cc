@@ -22,7 +22,7 @@ struct CommonFacts {
 
 CommonFacts add_result(ComparedGpu& row, const Forecast& f) {
   row.gpu_name = f.gpu_name;
-  row.usable_bytes = f.memory.usable_bytes();
+  row.usable_bytes = f.memory.usable_bytes;
   row.memory_is_tight = is_tight(f.memory);
   row.totals = totals_of(f);
   row.warnings = f.warnings;
@@ -37,14 +37,15 @@ void add_load(ComparedGpu& row, const std::optional<LlmForecast::Serving>& servi
   ForecastTotals& t = row.totals;
   t.ttft_s = t.tpot_s = t.tokens_per_s = std::nullopt;
   if (!serving) {
-    t.latency_s = t.latency_low_s = t.latency_high_s = t.utilization_ratio = std::nullopt;
+    t.latency_s.reset();
+    t.utilization_ratio.reset();
     return;
   }
   const ServedPart& part = serving->steady_or_all();
   row.ttft = part.ttft.p99;
   row.tpot = part.tpot.p99;
-  t.ttft_s = row.ttft->seconds;
-  t.tpot_s = row.tpot->seconds;
+  t.ttft_s = row.ttft->value;
+  t.tpot_s = row.tpot->value;
   t.tokens_per_s = part.output_tokens_per_s;
   row.goodput_requests_per_s = serving->goodput_requests_per_s;
   row.keeps_up = serving->keeps_up;
@@ -52,7 +53,7 @@ void add_load(ComparedGpu& row, const std::optional<LlmForecast::Serving>& servi
 
 CommonFacts add_result(ComparedGpu& row, const LlmForecast& f) {
   row.gpu_name = f.gpu_name;
-  row.usable_bytes = f.usable_bytes;
+  row.usable_bytes = f.memory.usable_bytes;
   row.totals = totals_of(f);
   row.warnings = f.warnings;
   if (f.continuous) {
@@ -94,7 +95,7 @@ void compare_neighbours(std::vector<ComparedGpu>& rows) {
       continue;
     const ForecastTotals &a = above.totals, &b = rows[i].totals;
     rows[i].overlaps_row_above =
-        *a.latency_low_s <= *b.latency_high_s && *b.latency_low_s <= *a.latency_high_s;
+        a.latency_s->low <= b.latency_s->high && b.latency_s->low <= a.latency_s->high;
   }
 }
 
@@ -124,7 +125,8 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
   }
   const auto rank = [](const ComparedGpu& row) {
     return std::tuple(row.totals.error.has_value(), !row.fits(), !row.has_time(), !row.keeps_up,
-                      -row.goodput_requests_per_s.value_or(0), row.totals.latency_s.value_or(0));
+                      -row.goodput_requests_per_s.value_or(0),
+                      row.totals.latency_s.value_or(Interval{}).value);
   };
   std::stable_sort(result.gpus.begin(), result.gpus.end(),
                    [&](const auto& a, const auto& b) { return rank(a) < rank(b); });

@@ -90,8 +90,8 @@ TEST(CompareGpus, NeighboursAreComparedWithEachOtherNotWithTheFirstRow) {
   for (size_t i = 1; i < c.gpus.size(); ++i) {
     const ForecastTotals &above = c.gpus[i - 1].totals, &row = c.gpus[i].totals;
     ASSERT_TRUE(c.gpus[i].overlaps_row_above);
-    EXPECT_EQ(*c.gpus[i].overlaps_row_above, *row.latency_low_s <= *above.latency_high_s) << i;
-    EXPECT_GT(*row.latency_low_s, *c.gpus[0].totals.latency_high_s) << "of the first row: certain";
+    EXPECT_EQ(*c.gpus[i].overlaps_row_above, row.latency_s->low <= above.latency_s->high) << i;
+    EXPECT_GT(row.latency_s->low, c.gpus[0].totals.latency_s->high) << "of the first row: certain";
   }
   EXPECT_TRUE(*c.gpus[2].overlaps_row_above) << comparison_table(c);
   EXPECT_FALSE(*c.gpus[3].overlaps_row_above) << comparison_table(c);
@@ -134,7 +134,7 @@ TEST(CompareGpus, AServerHasItsSteadyState) {
   const LlmForecast single = forecast_llm(forecaster(), model, load_gpu_ref("L40S"), request);
   ASSERT_TRUE(single.serving && single.serving->steady);
   EXPECT_EQ(c.gpus[0].totals.tokens_per_s, single.serving->steady->output_tokens_per_s);
-  EXPECT_EQ(c.gpus[0].ttft->seconds, single.serving->steady->ttft.p99.seconds);
+  EXPECT_EQ(c.gpus[0].ttft->value, single.serving->steady->ttft.p99.value);
 }
 
 TEST(CompareGpus, AServerThatDoesNotStartHasNoTimes) {

@@ -42,8 +42,8 @@ std::string interval_text(const ComparedGpu& row) {
   if (!is_comparable(row)) return "-";
   const double time = *row.totals.latency_s;
   const auto percent = [&](double bound) { return 100 * (bound / time - 1); };
-  return fmt::format("{:.0f} +{:.0f} %", std::min(percent(*row.totals.latency_low_s), -0.0),
-                     std::max(percent(*row.totals.latency_high_s), 0.0));
+  return fmt::format("{:.0f} +{:.0f} %", std::min(percent(row.totals.latency_s->low), -0.0),
+                     std::max(percent(row.totals.latency_s->high), 0.0));
 }
 
 /// GiB needed and usable: "15.9/79.0"; "?74.1/79.0" if that is tight, "!52.1/31.6" if it is too

@@ -47,7 +47,7 @@ TEST(ForecastMany, EqualsSingleForecasts) {
   const Request request{.kind = RequestKind::kGenerate, .batch = 2, .prompt = 512};
   const LlmForecast tokens =
       forecast_llm(forecaster, load_model_ref("llama-3-8b"), load_gpu_ref("A100"), request);
-  EXPECT_EQ(table.of_row(3).tpot_s, tokens.tpot.seconds);
+  EXPECT_EQ(table.of_row(3).tpot_s, tokens.tpot.value);
   EXPECT_EQ(table.of_row(3).error, std::nullopt);
 }
 
@@ -56,7 +56,7 @@ TEST(ForecastMany, ARowThatFailsDoesNotAffectOthers) {
       column("model", {"gpt2_large", "gpt2_larg", "gpt2_large", ""}),
       column("gpu", {"H100", "H100", "H100", "H100"}), column("batch", {"1", "1", "none", "1"})};
   const ForecastTable table = forecast_many(Forecaster(), columns, 4);
-  EXPECT_GT(table.of_row(0).latency_s.value_or(0), 0);
+  EXPECT_GT(table.of_row(0).latency_s.value_or(Interval{}).value, 0);
   EXPECT_NE(table.of_row(1).error.value_or("").find("did you mean 'gpt2_large'"), std::string::npos)
       << table.of_row(1).error.value_or("");
   EXPECT_EQ(table.of_row(1).latency_s, std::nullopt);

@@ -53,7 +53,7 @@ struct DesignCells {
 DesignCells design_of(const AcceleratorForecast& f) {
   const bool converged = std::all_of(f.layers.begin(), f.layers.end(),
                                      [](const AcceleratorLayer& row) { return row.converged; });
-  return {fmt::format("{:.0f}", f.cycles), fmt::format("{}", f.pe_count),
+  return {fmt::format("{:.0f}", f.cycles.value), fmt::format("{}", f.pe_count),
           fmt::format("{:.0f}", f.on_chip_bytes), f.has_energy ? fmt::format("{}", f.energy_j) : "",
           converged ? "1" : "0"};
 }
@@ -67,7 +67,10 @@ std::string cells_of(const JobResult& job) {
       std::visit([](const auto& forecast) { return design_of(forecast); }, *job.result);
   const ForecastTotals t = totals_of(*job.result);
   const std::string macs = t.flops ? fmt::format("{}", *t.flops / 2) : "";
-  return join({d.cycles, cell(t.latency_s), cell(t.latency_low_s), cell(t.latency_high_s),
+  const auto end = [&](double Interval::* bound) {
+    return t.latency_s ? fmt::format("{}", (*t.latency_s).*bound) : "";
+  };
+  return join({d.cycles, end(&Interval::value), end(&Interval::low), end(&Interval::high),
                cell(t.ttft_s), cell(t.tpot_s), cell(t.tokens_per_s), cell(t.peak_bytes),
                cell(t.fits), macs, d.pe_count, d.on_chip_bytes, d.energy_j, d.converged, ""},
               ",");
@@ -75,6 +78,7 @@ std::string cells_of(const JobResult& job) {
 
 struct Point {
   double cycles, pe_count, bytes;
+  int64_t index;
   std::string line;
   bool beats(const Point& other) const {
     return cycles <= other.cycles && pe_count <= other.pe_count && bytes <= other.bytes &&
@@ -82,11 +86,11 @@ struct Point {
   }
 };
 
-/// The designs that no other one beats in cycles, MACs and bytes of memory, for each model and each
-/// combination of options.
-std::string pareto_front(const CsvTable& table, const SweepLists& lists) {
+/// Adds the designs that no other one beats in cycles, MACs and bytes of memory, for each model and
+/// each combination of options.
+void add_front(SweepResult& result, const CsvTable& table, const SweepLists& lists) {
   const size_t cycles = table.require_column("cycles"), pe = table.require_column("pe_count"),
-               bytes = table.require_column("on_chip_bytes");
+               bytes = table.require_column("on_chip_bytes"), index = table.require_column("index");
   std::vector<size_t> groups = {table.require_column("model")};
   for (const SweepAxis& axis : lists.axes())
     if (axis.kind == JobColumn::Kind::kOption) groups.push_back(table.require_column(axis.name));
@@ -96,34 +100,35 @@ std::string pareto_front(const CsvTable& table, const SweepLists& lists) {
     std::vector<std::string> group, cells;
     for (const size_t column : groups) group.push_back(table.rows[i][column]);
     for (const std::string& cell : table.rows[i]) cells.push_back(csv_cell(cell));
-    alike[group].push_back(
-        {table.number(i, cycles), table.number(i, pe), table.number(i, bytes), join(cells, ",")});
+    alike[group].push_back({table.number(i, cycles), table.number(i, pe), table.number(i, bytes),
+                            static_cast<int64_t>(table.number(i, index)), join(cells, ",")});
   }
-  std::string text = join(table.header, ",") + "\n";
+  result.front_lines = join(table.header, ",") + "\n";
   for (auto& [group, points] : alike) {
     std::stable_sort(points.begin(), points.end(),
                      [](const Point& a, const Point& b) { return a.cycles < b.cycles; });
-    for (const Point& point : points)
-      if (std::none_of(points.begin(), points.end(),
-                       [&](const Point& other) { return other.beats(point); }))
-        text += point.line + "\n";
+    for (const Point& point : points) {
+      if (std::any_of(points.begin(), points.end(),
+                      [&](const Point& other) { return other.beats(point); }))
+        continue;
+      result.front_lines += point.line + "\n";
+      result.front.push_back(point.index);
+    }
   }
-  return text;
 }
 
-/// Why the output is not what was asked for; "": it is.
-std::string shortfall_of(const CsvTable& table, const std::string& output) {
+void add_failures(SweepResult& result, const CsvTable& table) {
   const size_t error = table.require_column("error");
-  size_t failed = 0;
+  size_t& failed = result.failed;
   std::string first;
   for (const std::vector<std::string>& row : table.rows)
     if (!row[error].empty() && failed++ == 0)
       first = fmt::format("combination {}: {}", row.front(), printable(row[error]));
-  if (failed == 0) return "";
-  return fmt::format(
+  if (failed == 0) return;
+  result.shortfall = fmt::format(
       "{} of {} combinations failed, see 'error' in {}; the next run tries them "
       "again. The first: {}",
-      failed, table.rows.size(), printable(output), first);
+      failed, table.rows.size(), printable(result.output), first);
 }
 
 }  // namespace
@@ -152,7 +157,10 @@ SweepResult run_sweep(const std::string& spec_file, const std::string& output, i
     show(progress);
   });
   const CsvTable table = parse_csv(csv.text(), output);
-  return {.pareto_front = pareto_front(table, lists), .shortfall = shortfall_of(table, output)};
+  SweepResult result{.output = output, .combinations = table.rows.size()};
+  add_front(result, table, lists);
+  add_failures(result, table);
+  return result;
 }
 
 }  // namespace tilecast

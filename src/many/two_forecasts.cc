@@ -46,9 +46,9 @@ ComparedForecast summary_of(const Json& forecast, const std::string& name) {
                         .model = text_at(forecast, "model"),
                         .gpu = text_at(forecast, "gpu"),
                         .dtype = text_at(forecast, "dtype")};
-  side.latency_s = number_of(forecast, "latency_s").value_or(0);
-  side.latency_low_s = number_of(forecast, "latency_low_s").value_or(side.latency_s);
-  side.latency_high_s = number_of(forecast, "latency_high_s").value_or(side.latency_s);
+  side.latency_s.value = number_of(forecast, "latency_s").value_or(0);
+  side.latency_s.low = number_of(forecast, "latency_low_s").value_or(side.latency_s.value);
+  side.latency_s.high = number_of(forecast, "latency_high_s").value_or(side.latency_s.value);
   side.ttft_s = seconds_of(forecast, "time_to_first_token");
   side.tpot_s = seconds_of(forecast, "time_per_output_token");
   side.tokens_per_s = number_of(forecast, "tokens_per_s");

@@ -64,21 +64,15 @@ GroupCache::Step GroupCache::step_of(const TrainingCandidate& c) {
 void GroupCache::add_memory(TrainingCandidate& c, const Step& s) const {
   const PassSetup setup{facts_.model, facts_.device, s.request, precision_};
   std::vector<const ModelPart*> before;
-  c.peak_bytes = 0;
+  c.memory = {};
   for (int64_t stage = 0; stage < s.plan.pp; ++stage) {
     std::vector<const ModelPart*> parts;
     for (int64_t chunk = 0; chunk < s.plan.pipeline.chunks; ++chunk)
       parts.push_back(s.parts[static_cast<size_t>(chunk * s.plan.pp + stage)]);
     if (parts == before) continue;
-    const MemoryForecast memory = rank_memory(parts, stage, setup, s.plan);
+    const Memory memory = rank_memory(parts, stage, setup, s.plan);
     before = std::move(parts);
-    if (memory.peak_bytes <= c.peak_bytes) continue;
-    c.peak_bytes = memory.peak_bytes;
-    c.margin_bytes = memory.margin_bytes;
-    c.weights_bytes = memory.weights_bytes;
-    c.gradients_bytes = memory.gradients_bytes;
-    c.optimizer_bytes = memory.optimizer_bytes;
-    c.activations_bytes = memory.activations_bytes;
+    if (memory.peak_bytes > c.memory.peak_bytes) c.memory = memory;
   }
 }
 

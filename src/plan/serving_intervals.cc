@@ -35,14 +35,13 @@ std::set<size_t> listed(const ServingPlan& plan, const std::vector<size_t>& best
 }
 
 ServingIntervals intervals_of(const ServingCandidate& c, const LlmForecast& alone) {
-  const Estimate request = with_interval_of(alone.request, c.mean_request_s);
+  const Interval request = with_interval_of(alone.request, c.mean_request_s);
   const auto tokens = [&](double seconds) {
-    return seconds > 0 ? c.gpu_tokens_per_s * request.seconds / seconds : c.gpu_tokens_per_s;
+    return seconds > 0 ? c.gpu_tokens_per_s * request.value / seconds : c.gpu_tokens_per_s;
   };
   return {.ttft = with_interval_of(alone.ttft, c.ttft_s),
           .tpot = with_interval_of(alone.tpot, c.tpot_s),
-          .gpu_tokens_low_per_s = tokens(request.high_s),
-          .gpu_tokens_high_per_s = tokens(request.low_s),
+          .gpu_tokens_per_s = {c.gpu_tokens_per_s, tokens(request.high), tokens(request.low)},
           .extrapolated = is_extrapolated(alone.warnings)};
 }
 

@@ -21,13 +21,14 @@
 #include "scenario/generation/llm_load.h"
 #include "scenario/generation/served_layout.h"
 #include "scenario/internal.h"
+#include "scenario/memory_total.h"
 #include "tilecast/error.h"
 #include "tilecast/search.h"
 
 namespace tilecast {
 namespace {
 
-const Estimate& estimate_of(const Distribution& d, Percentile percentile) {
+const Interval& estimate_of(const Distribution& d, Percentile percentile) {
   return percentile == Percentile::kMean     ? d.mean
          : percentile == Percentile::kMedian ? d.median
                                              : d.p99;
@@ -127,11 +128,12 @@ class LoadSearch {
   void simulate(ServingCandidate& c, const ServedLayout& layout, int64_t meets) const {
     forget_results(c);
     const LlmForecast f = layout.under(c.concurrency, stop_beyond(meets));
-    c.fits = f.fits;
-    c.peak_bytes = f.peak_bytes;
+    const Memory& m = f.memory;
+    c.fits = m.fits;
+    c.peak_bytes = m.peak_bytes;
     // A server that fits takes all that it may use.
-    c.margin_bytes = f.fits ? std::max<int64_t>(0, plan_.device_bytes[c.hardware] - f.peak_bytes)
-                            : std::min<int64_t>(-1, f.usable_bytes - f.peak_bytes);
+    c.margin_bytes = m.fits ? std::max<int64_t>(0, plan_.device_bytes[c.hardware] - m.peak_bytes)
+                            : std::min<int64_t>(-1, m.margin_bytes());
     if (!c.fits) return;
     c.simulated = f.serving.has_value();
     c.pruned = !c.simulated;
@@ -142,11 +144,11 @@ class LoadSearch {
   }
 
   void fill(ServingCandidate& c, const ServedPart& part) const {
-    c.ttft_s = estimate_of(part.ttft, query_.percentile).seconds;
-    c.tpot_s = estimate_of(part.tpot, query_.percentile).seconds;
-    c.mean_ttft_s = part.ttft.mean.seconds;
-    c.mean_tpot_s = part.tpot.mean.seconds;
-    c.mean_request_s = part.e2e.mean.seconds;
+    c.ttft_s = estimate_of(part.ttft, query_.percentile).value;
+    c.tpot_s = estimate_of(part.tpot, query_.percentile).value;
+    c.mean_ttft_s = part.ttft.mean.value;
+    c.mean_tpot_s = part.tpot.mean.value;
+    c.mean_request_s = part.e2e.mean.value;
     const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
     c.tokens_per_s = part.output_tokens_per_s * replicas;
     c.requests_per_s = part.requests_per_s * replicas;

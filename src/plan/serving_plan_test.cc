@@ -40,7 +40,7 @@ TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
     const LlmForecast f =
         forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
     const ServedPart& part = f.serving->steady_or_all();
-    EXPECT_EQ(c.tpot_s, part.tpot.p99.seconds);
+    EXPECT_EQ(c.tpot_s, part.tpot.p99.value);
     // Servers with a pool of prefill workers are forecast together, others one for all.
     const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
     EXPECT_DOUBLE_EQ(c.gpu_tokens_per_s * static_cast<double>(plan.gpus),
@@ -59,19 +59,19 @@ TEST(ServingPlan, ListedRowsHaveIntervalsAndKindsWarn) {
   for (size_t i = 0; i < std::min(ServingPlan::kListed, plan.layouts); ++i) {
     const ServingCandidate& c = plan.candidates[i];
     ASSERT_TRUE(c.intervals);
-    EXPECT_LE(c.intervals->tpot.low_s, c.tpot_s);
-    EXPECT_GE(c.intervals->tpot.high_s, c.tpot_s);
-    EXPECT_LT(c.intervals->gpu_tokens_low_per_s, c.gpu_tokens_per_s);
-    EXPECT_GT(c.intervals->gpu_tokens_high_per_s, c.gpu_tokens_per_s);
+    EXPECT_LE(c.intervals->tpot.low, c.tpot_s);
+    EXPECT_GE(c.intervals->tpot.high, c.tpot_s);
+    EXPECT_LT(c.intervals->gpu_tokens_per_s.low, c.gpu_tokens_per_s);
+    EXPECT_GT(c.intervals->gpu_tokens_per_s.high, c.gpu_tokens_per_s);
     const LlmForecast f =
         forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
     const ServedPart& part = f.serving->steady_or_all();
-    EXPECT_EQ(c.intervals->ttft.low_s, part.ttft.p99.low_s);
-    EXPECT_EQ(c.intervals->tpot.high_s, part.tpot.p99.high_s);
-    EXPECT_EQ(c.intervals->gpu_tokens_low_per_s,
-              c.gpu_tokens_per_s * part.e2e.mean.seconds / part.e2e.mean.high_s);
+    EXPECT_EQ(c.intervals->ttft.low, part.ttft.p99.low);
+    EXPECT_EQ(c.intervals->tpot.high, part.tpot.p99.high);
+    EXPECT_EQ(c.intervals->gpu_tokens_per_s.low,
+              c.gpu_tokens_per_s * part.e2e.mean.value / part.e2e.mean.high);
     EXPECT_EQ(plan.limits_are_certain(*c.intervals),
-              c.intervals->ttft.high_s <= 0.5 && c.intervals->tpot.high_s <= 0.02);
+              c.intervals->ttft.high <= 0.5 && c.intervals->tpot.high <= 0.02);
   }
   ASSERT_EQ(plan.warnings.size(), 2u);
   const auto best = std::find_if(plan.candidates.begin(), plan.candidates.end(),
@@ -143,12 +143,12 @@ TEST(ServingPlan, CandidatesWithExpertsAreThoseOfForecasts) {
     if (c.fits && !c.simulated) continue;
     const LlmForecast f =
         forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
-    EXPECT_EQ(c.fits, f.fits);
-    EXPECT_EQ(c.peak_bytes, f.peak_bytes);
+    EXPECT_EQ(c.fits, f.memory.fits);
+    EXPECT_EQ(c.peak_bytes, f.memory.peak_bytes);
     if (!c.fits) continue;
     const ServedPart& part = f.serving->steady_or_all();
-    EXPECT_EQ(c.ttft_s, part.ttft.p99.seconds);
-    EXPECT_EQ(c.mean_tpot_s, part.tpot.mean.seconds);
+    EXPECT_EQ(c.ttft_s, part.ttft.p99.value);
+    EXPECT_EQ(c.mean_tpot_s, part.tpot.mean.value);
     pools += c.prefill_workers > 0 ? 1 : 0;
     exchanges += c.dp > 1 ? 1 : 0;
   }
@@ -167,9 +167,9 @@ TEST(ServingPlan, LoadThatIsLeftOutMissesTheLimits) {
     ++left_out;
     const LlmForecast f =
         forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
-    if (!f.fits) continue;
+    if (!f.memory.fits) continue;
     const ServedPart& part = f.serving->steady_or_all();
-    EXPECT_TRUE(part.ttft.p99.seconds > 0.5 || part.tpot.p99.seconds > 0.02)
+    EXPECT_TRUE(part.ttft.p99.value > 0.5 || part.tpot.p99.value > 0.02)
         << "tp " << c.tp << ", " << c.concurrency << " clients";
   }
   EXPECT_GT(left_out, 5u);

@@ -9,8 +9,8 @@
 #include "plan/training_ranking.h"
 #include "plan/training_space.h"
 #include "scenario/extrapolated.h"
-#include "scenario/generation/cache_pool.h"
 #include "scenario/internal.h"
+#include "scenario/memory_total.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
 
@@ -101,7 +101,7 @@ class TrainingPlanner {
     else
       rank_by_time(
           search, query_,
-          [&](const TrainingCandidate& c) { return forecast_of(plan, c).latency_high_s; }, plan);
+          [&](const TrainingCandidate& c) { return forecast_of(plan, c).latency_s.high; }, plan);
     if (plan.ranked == 0)
       throw Error(ErrorKind::kInternal,
                   "no simulation of a configuration ended: " + plan.failures.begin()->first);
@@ -195,8 +195,7 @@ class TrainingPlanner {
     for (size_t i = 0; i < plan.ranked; ++i) {
       TrainingCandidate& c = plan.candidates[i];
       const Forecast f = forecast_of(plan, c);
-      c.latency_low_s = f.latency_low_s;
-      c.latency_high_s = f.latency_high_s;
+      c.ranked_s = f.latency_s;
       c.extrapolated = is_extrapolated(f.warnings);
       if (i > 0) continue;
       plan.winner_utilization_ratio = f.utilization_ratio;

@@ -60,7 +60,7 @@ void expect_forecasts(const std::string& config, const TrainingPlan& plan, size_
         i, c.dp, c.tp, c.pp, c.cp, c.ep, c.micro_batch_size, static_cast<int>(c.schedule),
         c.layers_per_virtual_stage.value_or(0), static_cast<int>(c.zero), c.sequence_parallel,
         static_cast<int>(c.checkpointing), c.dtype);
-    EXPECT_EQ(c.peak_bytes, f.memory.peak_bytes) << where;
+    EXPECT_EQ(c.memory.peak_bytes, f.memory.peak_bytes) << where;
     EXPECT_EQ(c.fits(), f.memory.fits) << where;
     EXPECT_LE(c.bound_s, f.latency_s * (1 + 1e-9)) << where;
     if (!c.latency_s) continue;
@@ -165,7 +165,7 @@ TEST(TrainingPlan, AReserveLeavesMemoryFree) {
   EXPECT_LT(plan.fitting, all.fitting);
   EXPECT_GT(plan.fitting, 0u);
   for (size_t i = 0; i < plan.fitting; ++i)
-    EXPECT_LE(1.5 * static_cast<double>(plan.candidates[i].peak_bytes),
+    EXPECT_LE(1.5 * static_cast<double>(plan.candidates[i].memory.peak_bytes),
               static_cast<double>(plan.device_bytes) + 1);
 }
 
@@ -244,7 +244,7 @@ TEST(TrainingPlan, LeastMemoryIsFirstIfAskedFor) {
   query.objective = PlanObjective::kMemory;
   const TrainingPlan plan = plan_of(kGpt, query);
   for (size_t i = 1; i < plan.fitting; ++i)
-    EXPECT_LE(plan.candidates[i - 1].peak_bytes, plan.candidates[i].peak_bytes);
+    EXPECT_LE(plan.candidates[i - 1].memory.peak_bytes, plan.candidates[i].memory.peak_bytes);
 }
 
 TEST(TrainingPlan, WhatDoesNotFitSaysByHowMuch) {
@@ -256,7 +256,7 @@ TEST(TrainingPlan, WhatDoesNotFitSaysByHowMuch) {
   for (size_t i = 0; i < plan.candidates.size(); ++i) {
     const TrainingCandidate& c = plan.candidates[i];
     EXPECT_EQ(c.fits(), i < plan.fitting);
-    EXPECT_EQ(c.margin_bytes, plan.device_bytes - c.peak_bytes);
+    EXPECT_EQ(c.memory.margin_bytes(), plan.device_bytes - c.memory.peak_bytes);
   }
 }
 

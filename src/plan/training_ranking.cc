@@ -229,7 +229,8 @@ void rank_by_memory(TrainingSearch& search, const TrainingQuery& query, Training
   const auto begin = plan.candidates.begin();
   std::stable_sort(begin, begin + static_cast<std::ptrdiff_t>(plan.fitting),
                    [](const TrainingCandidate& a, const TrainingCandidate& b) {
-                     return std::pair(a.peak_bytes, a.bound_s) < std::pair(b.peak_bytes, b.bound_s);
+                     return std::pair(a.memory.peak_bytes, a.bound_s) <
+                            std::pair(b.memory.peak_bytes, b.bound_s);
                    });
   Indices wanted;
   for (size_t i = 0; i < std::min(std::max<size_t>(1, query.top), plan.fitting); ++i)

@@ -110,7 +110,8 @@ void TrainingSearch::judge_group(const CandidateGroup& group, Judged& out) const
       (error.kind() == ErrorKind::kInternal ? out.failures : out.impossible)[error.what()] += 1;
       continue;
     }
-    c.reserve_bytes = std::llround(query_.memory_reserve * static_cast<double>(c.peak_bytes));
+    c.reserve_bytes =
+        std::llround(query_.memory_reserve * static_cast<double>(c.memory.peak_bytes));
     out.candidates.push_back(std::move(c));
   }
 }

@@ -60,9 +60,9 @@ std::string accelerator_table(const AcceleratorForecast& f, const TableStyle& st
   Lines lines;
   lines.add("cycles", cycles_text(f.cycles),
             fmt::format("{} at {}", format_seconds(f.latency_s()), format_si(f.clock_hz, "Hz")));
-  if (f.high_cycles > f.low_cycles)
+  if (f.cycles.high > f.cycles.low)
     lines.add("  interval",
-              fmt::format("{} to {}", cycles_text(f.low_cycles), cycles_text(f.high_cycles)),
+              fmt::format("{} to {}", cycles_text(f.cycles.low), cycles_text(f.cycles.high)),
               "of layers without a fixed point");
   if (f.host_cycles > 0)
     lines.add("  host", cycles_text(f.host_cycles), "operators that the accelerator does not run");

@@ -55,15 +55,16 @@ std::string collective_table(const CollectiveForecast& f, const TableStyle& styl
                               format_si(static_cast<double>(f.bytes), "B"), f.dtype, places),
                   style);
   TextTable table;
-  table.rows = {{"time", format_seconds(f.latency_s),
-                 fmt::format("80 % interval {} to {}{}", format_seconds(f.low_s),
-                             format_seconds(f.high_s), f.extrapolated ? "; extrapolated" : "")},
-                {"  start", format_seconds(f.start_s), "and steps; does not depend on the bytes"},
-                {"  transfer", format_seconds(f.transfer_s), "of the bytes"},
-                {"algorithm", std::string(f.algorithm), ""},
-                {"bus", format_si(f.bus_bytes_per_s, "B/s"), "as nccl-tests define it"},
-                {"sent", format_si(f.link_bytes, "B"), "by each rank inside its node"},
-                {"", format_si(f.network_bytes, "B"), "by each node to others"}};
+  table.rows = {
+      {"time", format_seconds(f.latency_s),
+       fmt::format("80 % interval {} to {}{}", format_seconds(f.latency_s.low),
+                   format_seconds(f.latency_s.high), f.extrapolated ? "; extrapolated" : "")},
+      {"  start", format_seconds(f.start_s), "and steps; does not depend on the bytes"},
+      {"  transfer", format_seconds(f.transfer_s), "of the bytes"},
+      {"algorithm", std::string(f.algorithm), ""},
+      {"bus", format_si(f.bus_bytes_per_s, "B/s"), "as nccl-tests define it"},
+      {"sent", format_si(f.link_bytes, "B"), "by each rank inside its node"},
+      {"", format_si(f.network_bytes, "B"), "by each node to others"}};
   if (f.nodes == 1) table.rows.pop_back();
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
   return out + "\n" + format_text_table(table, style, 2);

@@ -58,8 +58,8 @@ std::string totals_table(const Comparison& c, const TableStyle& style) {
   };
   add_seconds("latency", c.a.latency_s, c.b.latency_s);
   const auto interval = [](const ComparedForecast& f) {
-    return fmt::format("{} to {}", format_seconds(f.latency_low_s),
-                       format_seconds(f.latency_high_s));
+    return fmt::format("{} to {}", format_seconds(f.latency_s.low),
+                       format_seconds(f.latency_s.high));
   };
   table.rows.push_back({"  80 % interval", interval(c.a), interval(c.b), c.overlaps() ? "~" : ""});
   add_seconds("time to first token", c.a.ttft_s, c.b.ttft_s);

@@ -21,9 +21,9 @@ namespace tilecast {
 namespace {
 
 /// The peak, its parts, and what would help if it does not fit.
-void add_memory(Lines& lines, const MemoryForecast& m) {
+void add_memory(Lines& lines, const PassMemory& m) {
   std::string fits = m.fits ? "fits into " : "DOES NOT FIT into ";
-  const int64_t usable = m.margin_bytes + m.peak_bytes;  // what programs see of the device's memory
+  const int64_t usable = m.usable_bytes;
   fits += format_bytes(usable);
   if (m.reserved_bytes && *m.reserved_bytes > usable)
     fits += fmt::format(", unless fragmentation makes the allocator need up to {}",
@@ -94,8 +94,8 @@ void add_work(Lines& lines, const Forecast& f) {
 std::string totals(const Forecast& f, const TableStyle& style) {
   Lines lines;
   lines.add("latency", format_seconds(f.latency_s),
-            fmt::format("80 % interval {} to {}", format_seconds(f.latency_low_s),
-                        format_seconds(f.latency_high_s)));
+            fmt::format("80 % interval {} to {}", format_seconds(f.latency_s.low),
+                        format_seconds(f.latency_s.high)));
   if (f.mode == "training") {
     lines.add("  forward", format_seconds(f.forward_s), "");
     lines.add("  backward", format_seconds(f.backward_s), "");

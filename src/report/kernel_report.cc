@@ -88,8 +88,8 @@ void add_law(Lines& lines, const KernelExplanation& why) {
 
 void add_lines(Lines& lines, const KernelForecast& k, const KernelExplanation& why) {
   lines.add("time", format_seconds(k.latency_s),
-            fmt::format("80 % interval {} to {}{}", format_seconds(k.low_s),
-                        format_seconds(k.high_s), k.extrapolated ? "; extrapolated" : ""));
+            fmt::format("80 % interval {} to {}{}", format_seconds(k.latency_s.low),
+                        format_seconds(k.latency_s.high), k.extrapolated ? "; extrapolated" : ""));
   lines.add("work", format_si(static_cast<double>(k.flops), "FLOP"),
             format_si(why.flops_per_s, "FLOP/s"));
   lines.add("traffic", format_si(static_cast<double>(k.bytes), "B"),

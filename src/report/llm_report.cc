@@ -11,8 +11,8 @@
 namespace tilecast {
 namespace {
 
-std::string interval(const Estimate& e) {
-  return fmt::format("{} to {}", format_seconds(e.low_s), format_seconds(e.high_s));
+std::string interval(const Interval& e) {
+  return fmt::format("{} to {}", format_seconds(e.low), format_seconds(e.high));
 }
 
 std::string limits_text(const StepForecast& step) {
@@ -88,15 +88,15 @@ std::string title(const LlmForecast& f) {
 }
 
 void add_batch_times(Lines& lines, const LlmForecast& f) {
-  lines.add("time to first token", format_seconds(f.ttft.seconds),
+  lines.add("time to first token", format_seconds(f.ttft.value),
             fmt::format("80 % interval {}; {}", interval(f.ttft), limits_text(f.prefill)));
-  lines.add("time per output token", format_seconds(f.tpot.seconds),
+  lines.add("time per output token", format_seconds(f.tpot.value),
             fmt::format("80 % interval {}; {}", interval(f.tpot), limits_text(f.decode)));
   std::vector<std::string> course;
   for (const auto& [tokens, e] : f.course)
-    course.push_back(fmt::format("{} at {}", format_seconds(e.seconds), format_integer(tokens)));
+    course.push_back(fmt::format("{} at {}", format_seconds(e), format_integer(tokens)));
   lines.add("  by length of the cache", "", join(course, ", "));
-  lines.add("whole request", format_seconds(f.request.seconds),
+  lines.add("whole request", format_seconds(f.request.value),
             fmt::format("80 % interval {}", interval(f.request)));
   const std::string each =
       f.ranks > 1
@@ -149,21 +149,23 @@ void add_memory(Lines& lines, const LlmForecast& f) {
       f.active_parameters == f.parameters
           ? ""
           : fmt::format("{} active", format_si(static_cast<double>(f.active_parameters), "")));
-  const bool has_room = f.peak_bytes <= f.usable_bytes;  // a prefill worker may have none
+  const bool has_room =
+      f.memory.peak_bytes <= f.memory.usable_bytes;  // a prefill worker may have none
   lines.add(
-      "memory", format_bytes(f.peak_bytes),
+      "memory", format_bytes(f.memory.peak_bytes),
       fmt::format("{} {}{}; largest batch that fits: {}{}", has_room ? "of" : "DOES NOT FIT into",
-                  format_bytes(has_room ? f.device_bytes : f.usable_bytes),
-                  f.ranks > 1 ? " on each GPU" : "", format_integer(f.largest_batch),
-                  has_room && !f.fits ? "; a prefill worker DOES NOT FIT" : ""));
-  lines.add("  weights", format_bytes(f.weights_bytes), "");
-  lines.add("  cache", format_bytes(f.cache_bytes), cache_text(f));
-  lines.add("  activations", format_bytes(f.activations_bytes),
+                  format_bytes(has_room ? f.memory.device_bytes : f.memory.usable_bytes),
+                  f.ranks > 1 ? " on each GPU" : "",
+                  format_integer(f.memory.largest_batch.value_or(0)),
+                  has_room && !f.memory.fits ? "; a prefill worker DOES NOT FIT" : ""));
+  lines.add("  weights", format_bytes(f.memory.weights_bytes), "");
+  lines.add("  cache", format_bytes(f.memory.cache_bytes), cache_text(f));
+  lines.add("  activations", format_bytes(f.memory.activations_bytes),
             f.continuous && f.software == "vllm" ? "of the profiling run" : "");
   // Servers count their CUDA graphs as workspace; these have a line of their own.
   const int64_t graphs = f.continuous && f.pool ? f.pool->graphs_bytes : 0;
-  lines.add("  workspace", format_bytes(f.workspace_bytes - graphs), "");
-  lines.add("  framework", format_bytes(f.framework_bytes), "");
+  lines.add("  workspace", format_bytes(f.memory.workspace_bytes - graphs), "");
+  lines.add("  framework", format_bytes(f.memory.framework_bytes), "");
   if (f.pool) add_pool(lines, f);
 }
 
@@ -177,7 +179,7 @@ void add_vision(Lines& lines, const LlmForecast& f) {
               fmt::format("of the weights, {}; no images (--images)", size));
     return;
   }
-  lines.add("vision tower", format_seconds(v.time.seconds),
+  lines.add("vision tower", format_seconds(v.time.value),
             fmt::format("of the time to first token; {}, {}; {}", size,
                         format_bytes(v.weights_bytes), limits_text(v.step)));
   lines.add("  tokens of images", format_integer(v.prompt_tokens),
@@ -189,11 +191,11 @@ void add_vision(Lines& lines, const LlmForecast& f) {
 void add_drafts(Lines& lines, const LlmForecast& f) {
   if (!f.drafts) return;
   const DraftForecast& d = *f.drafts;
-  lines.add("drafts", fmt::format("{} tokens", d.tokens),
-            fmt::format("by {}, {:.2f} tokens a step if {:.3g} is accepted; {} of a step, {}",
-                        d.model.empty() ? "the model's own layer" : d.model, d.tokens_per_step,
-                        d.acceptance_rate, format_seconds(d.time.seconds),
-                        format_bytes(d.weights_bytes)));
+  lines.add(
+      "drafts", fmt::format("{} tokens", d.tokens),
+      fmt::format("by {}, {:.2f} tokens a step if {:.3g} is accepted; {} of a step, {}",
+                  d.model.empty() ? "the model's own layer" : d.model, d.tokens_per_step,
+                  d.acceptance_rate, format_seconds(d.time.value), format_bytes(d.weights_bytes)));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ std::string stages_table(const ParallelForecast& p, const TableStyle& style) {
     table.rows.push_back({format_integer(s.stage), format_integer(s.layers),
                           format_seconds(s.forward_s), format_seconds(s.backward_s),
                           format_seconds(s.compute_s), format_seconds(s.exposed_communication_s),
-                          format_seconds(s.bubble_s), format_bytes(s.peak_bytes)});
+                          format_seconds(s.bubble_s), format_bytes(s.memory.peak_bytes)});
   }
   std::string text = format_text_table(table, style);
   if (p.stages.size() > kShown) text += fmt::format("{} more stages\n", p.stages.size() - kShown);

@@ -46,8 +46,8 @@ double rank_value(const TrainingPlan& plan, double step_s) {
 bool overlaps(const TrainingPlan& plan, const TrainingPlan& first) {
   if (plan.fitting == 0 || first.fitting == 0) return false;
   const TrainingCandidate &a = plan.candidates.front(), &b = first.candidates.front();
-  return rank_value(plan, *a.latency_low_s) <= rank_value(first, *b.latency_high_s) &&
-         rank_value(first, *b.latency_low_s) <= rank_value(plan, *a.latency_high_s);
+  return rank_value(plan, a.ranked_s->low) <= rank_value(first, b.ranked_s->high) &&
+         rank_value(first, b.ranked_s->low) <= rank_value(plan, a.ranked_s->high);
 }
 
 }  // namespace
@@ -84,11 +84,11 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
         {plan.gpu,
          fits ? (overlap ? "~" : "") + format_seconds(*c.latency_s) + (c.extrapolated ? "*" : " ")
               : "- ",
-         fits ? percent_interval(*c.latency_s, *c.latency_low_s, *c.latency_high_s) : "-",
+         fits ? percent_interval(*c.latency_s, c.ranked_s->low, c.ranked_s->high) : "-",
          fits ? format_integer(
                     std::llround(best_samples_per_s(plan) / static_cast<double>(plan.ranks)))
               : "-",
-         format_bytes(c.peak_bytes)});
+         format_bytes(c.memory.peak_bytes)});
     if (any.price_per_gpu_hour)
       table.rows.back().push_back(fits ? fmt::format("{:.4g}", cost_of_billion(plan)) : "-");
     table.rows.back().push_back(fits ? options_text(c)

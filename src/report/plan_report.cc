@@ -53,8 +53,8 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
   const double seconds = *c.latency_s;
   Lines lines;
   lines.add("step", format_seconds(seconds),
-            fmt::format("80 % interval {} to {}", format_seconds(*c.latency_low_s),
-                        format_seconds(*c.latency_high_s)));
+            fmt::format("80 % interval {} to {}", format_seconds(c.ranked_s->low),
+                        format_seconds(c.ranked_s->high)));
   lines.add(
       "  speed",
       format_integer(std::llround(plan.samples_per_s(seconds) / static_cast<double>(plan.ranks))),
@@ -64,9 +64,9 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
   lines.add("  communication", format_seconds(c.exposed_communication_s),
             share(c.exposed_communication_s, seconds) + " exposed, mean of the stages");
   lines.add("  bubble", format_seconds(c.bubble_s), share(c.bubble_s, seconds));
-  lines.add("memory", format_bytes(c.peak_bytes),
+  lines.add("memory", format_bytes(c.memory.peak_bytes),
             fmt::format("of {}; {} are left, {} asked for", format_bytes(plan.device_bytes),
-                        format_bytes(c.margin_bytes), format_bytes(c.reserve_bytes)));
+                        format_bytes(c.memory.margin_bytes()), format_bytes(c.reserve_bytes)));
   if (plan.price_per_gpu_hour)
     lines.add("cost", fmt::format("${:.4g}", plan.cost_of_step(seconds)),
               fmt::format("a step; ${:.4g} for a billion {}",
@@ -103,7 +103,7 @@ std::string limit_text(const TrainingPlan& plan) {
 std::pair<std::string, std::string> loss_of(const TrainingPlan& plan, const TrainingCandidate& c) {
   const TrainingCandidate& best = plan.candidates.front();
   if (!c.fits()) return {"does not fit", format_bytes(c.missing_bytes()) + " too much"};
-  const int64_t bytes = c.peak_bytes - best.peak_bytes;
+  const int64_t bytes = c.memory.peak_bytes - best.memory.peak_bytes;
   const std::string memory =
       bytes == 0 ? ""
                  : fmt::format("memory {}{}", bytes > 0 ? "+" : "-", format_bytes(std::abs(bytes)));
@@ -229,10 +229,10 @@ void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& s
     const TrainingCandidate& c = plan.candidates[i];
     std::vector<std::string> more = {
         format_seconds(*c.latency_s) + (marks ? c.extrapolated ? "*" : " " : ""),
-        percent_interval(*c.latency_s, *c.latency_low_s, *c.latency_high_s),
+        percent_interval(*c.latency_s, c.ranked_s->low, c.ranked_s->high),
         share(c.exposed_communication_s, *c.latency_s),
         share(c.bubble_s, *c.latency_s),
-        format_bytes(c.peak_bytes),
+        format_bytes(c.memory.peak_bytes),
         format_integer(c.alike)};
     if (!plan.fastest) more.pop_back();
     if (plan.price_per_gpu_hour)
@@ -256,7 +256,7 @@ void add_misses(std::string& out, const TrainingPlan& plan, const TableStyle& st
   constexpr size_t kShown = 3;
   for (size_t i = plan.fitting; i < plan.fitting + std::min(kShown, missed); ++i) {
     const TrainingCandidate& c = plan.candidates[i];
-    table.add(c, {format_bytes(c.peak_bytes), format_bytes(c.missing_bytes())});
+    table.add(c, {format_bytes(c.memory.peak_bytes), format_bytes(c.missing_bytes())});
   }
   const TrainingCandidate& last = plan.candidates.back();
   const TrainingCandidate& middle = plan.candidates[plan.fitting + missed / 2];

@@ -78,10 +78,10 @@ std::string throughput_text(const ServingPlan& plan, const Candidate& c) {
 /// "TPOT 22.8 ms to 35.2 ms around the limit of 30.0 ms"; "": the intervals cross no limit.
 std::string crossed_limits(const ServingPlan& plan, const ServingIntervals& of) {
   std::vector<std::string> parts;
-  const auto add = [&](const char* name, const Estimate& time, const std::optional<double>& limit) {
+  const auto add = [&](const char* name, const Interval& time, const std::optional<double>& limit) {
     if (ServingPlan::crosses(time, limit))
       parts.push_back(fmt::format("{} {} to {} around the limit of {}", name,
-                                  format_seconds(time.low_s), format_seconds(time.high_s),
+                                  format_seconds(time.low), format_seconds(time.high),
                                   format_seconds(*limit)));
   };
   add("TTFT", of.ttft, plan.ttft_s);
@@ -202,8 +202,8 @@ void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<
   TextTable table;
   table.header = {"", "GPU", "TTFT", "TPOT", "GPU/s"};
   table.right = {true, false, true, true, true};
-  const auto span = [&](const Estimate& time, const std::optional<double>& limit) {
-    return fmt::format("{} to {}{}", format_seconds(time.low_s), format_seconds(time.high_s),
+  const auto span = [&](const Interval& time, const std::optional<double>& limit) {
+    return fmt::format("{} to {}{}", format_seconds(time.low), format_seconds(time.high),
                        !limit                              ? ""
                        : ServingPlan::crosses(time, limit) ? " ?"
                                                            : "  ");
@@ -216,8 +216,8 @@ void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<
     table.rows.push_back({std::to_string(i + 1), short_gpu(plan, c),
                           span(c.intervals->ttft, plan.ttft_s),
                           span(c.intervals->tpot, plan.tpot_s),
-                          fmt::format("{} to {}", format_count(c.intervals->gpu_tokens_low_per_s),
-                                      format_count(c.intervals->gpu_tokens_high_per_s))});
+                          fmt::format("{} to {}", format_count(c.intervals->gpu_tokens_per_s.low),
+                                      format_count(c.intervals->gpu_tokens_per_s.high))});
   }
   if (table.rows.empty()) return;
   out +=

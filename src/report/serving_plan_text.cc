@@ -56,10 +56,10 @@ std::string missed_text(const ServingPlan& plan, const ServingCandidate& c) {
 bool order_is_uncertain(const ServingPlan& plan, const ServingCandidate& c) {
   const ServingCandidate& best = plan.candidates.front();
   if (c.hardware == best.hardware || !c.intervals || !best.intervals) return false;
-  return worth(plan, c, c.intervals->gpu_tokens_high_per_s) >=
-             worth(plan, best, best.intervals->gpu_tokens_low_per_s) &&
-         worth(plan, best, best.intervals->gpu_tokens_high_per_s) >=
-             worth(plan, c, c.intervals->gpu_tokens_low_per_s);
+  return worth(plan, c, c.intervals->gpu_tokens_per_s.high) >=
+             worth(plan, best, best.intervals->gpu_tokens_per_s.low) &&
+         worth(plan, best, best.intervals->gpu_tokens_per_s.high) >=
+             worth(plan, c, c.intervals->gpu_tokens_per_s.low);
 }
 
 }  // namespace tilecast

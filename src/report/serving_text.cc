@@ -29,14 +29,14 @@ std::string served_table(const LlmForecast::Serving& s, const TableStyle& style)
       {"time to first token", &ServedPart::ttft},
       {"time per output token", &ServedPart::tpot},
       {"end to end", &ServedPart::e2e}};
-  const std::pair<const char*, Estimate Distribution::*> values[] = {
+  const std::pair<const char*, Interval Distribution::*> values[] = {
       {"mean", &Distribution::mean},
       {"median", &Distribution::median},
       {"p99", &Distribution::p99}};
   for (const auto& [name, time] : times) {
     for (const auto& [which, value] : values)
       add(fmt::format("{}, {}", name, which),
-          [&](const ServedPart& p) { return format_seconds((p.*time.*value).seconds); });
+          [&](const ServedPart& p) { return format_seconds(p.*time.*value); });
   }
   add("requests/s", [&](const ServedPart& p) { return format_count(p.requests_per_s); });
   add("output tokens/s", [&](const ServedPart& p) { return format_count(p.output_tokens_per_s); });

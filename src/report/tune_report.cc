@@ -27,7 +27,7 @@ std::string gain_text(const TuneForecast& f) {
       fmt::format("{} {}", f.fallback.name, format_seconds(f.fallback.latency_s));
   if (f.gain_ratio == 1) return time + ", the same";
   return fmt::format("{}, {:.2f} times as long (80 % interval {:.2f} to {:.2f})", time,
-                     f.gain_ratio, f.gain_low_ratio, f.gain_high_ratio);
+                     f.gain_ratio.value, f.gain_ratio.low, f.gain_ratio.high);
 }
 
 TextTable solver_table(const TuneForecast& f) {
@@ -37,7 +37,7 @@ TextTable solver_table(const TuneForecast& f) {
   for (const SolverForecast& s : f.solvers)
     table.rows.push_back(
         {s.name, format_seconds(s.latency_s),
-         fmt::format("{} to {}", format_seconds(s.low_s), format_seconds(s.high_s)),
+         fmt::format("{} to {}", format_seconds(s.latency_s.low), format_seconds(s.latency_s.high)),
          fmt::format("{:.0f} %", 100 * s.listed_probability), format_seconds(s.ranked_s)});
   return table;
 }

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include "schema/warning_table.h"
+#include "tilecast/error.h"
 #include "tilecast/view.h"
 
 namespace tilecast {
@@ -55,6 +57,33 @@ TEST(WarningText, AShortageSaysWhatIsKnownOfIt) {
   warning.facts.push_back({"kv_dtype_slower_share", 0.853});
   EXPECT_NE(warning_text(warning).find(", or with --kv-dtype fp8 (forecast 85 % slower)"),
             std::string::npos);
+}
+
+TEST(WarningText, EachCodeHasARowWhoseSentenceNamesItsFacts) {
+  size_t index = 0;
+  for (const WarningDef& def : warning_table()) {
+    EXPECT_EQ(static_cast<size_t>(def.code), index++) << def.name;
+    EXPECT_FALSE(def.doc.empty()) << def.name;
+    EXPECT_NE(def.sentence.empty(), def.text == nullptr) << def.name;
+    Warning warning{def.code, "it", 0.5, {}};
+    for (const FactDef& fact : def.facts) {
+      EXPECT_FALSE(fact.doc.empty()) << def.name << " " << fact.name;
+      WarningFact value{std::string(fact.name), int64_t{1}};
+      if (fact.kind == FactKind::kText) value.value = std::string("some text");
+      if (fact.kind == FactKind::kNumber || fact.kind == FactKind::kSeconds) value.value = 1.5;
+      warning.facts.push_back(std::move(value));
+    }
+    EXPECT_EQ(warning_text(warning).find('{'), std::string::npos) << warning_text(warning);
+  }
+  EXPECT_EQ(index, static_cast<size_t>(WarningCode::kDoesNotStart) + 1);
+}
+
+TEST(WarningText, AFactThatIsMissingOrUnknownIsAnInternalError) {
+  const Facts none, wrong = {{"requested", std::string("bf16")}, {"used", int64_t{1}}};
+  EXPECT_THROW(warning_text({WarningCode::kDtypeReplaced, "nvidia-t4", 0, none}), Error);
+  EXPECT_THROW(warning_text({WarningCode::kDtypeReplaced, "nvidia-t4", 0, wrong}), Error);
+  const Facts more = {{"clients", int64_t{9}}};
+  EXPECT_THROW(warning_text({WarningCode::kLengthsIgnored, "trace", 0, more}), Error);
 }
 
 TEST(WarningText, TextsAndCodesAreInTheOrderOfTheWarnings) {

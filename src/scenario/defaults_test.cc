@@ -35,7 +35,7 @@ TEST(Defaults, TrainingOf16BitCheckpointsKeepsFp32Copies) {
   EXPECT_EQ(f.used.parallel.main_params, MainParams::kFp32);
   EXPECT_EQ(f.used.execution.attention, AttentionKind::kFlash);
   // 2 of the parameter, 4 of its gradient, 12 of copy and states (Megatron-LM, dist_optimizer.md).
-  const MemoryForecast& m = f.memory;
+  const PassMemory& m = f.memory;
   EXPECT_NEAR(static_cast<double>(m.weights_bytes + m.gradients_bytes + m.optimizer_bytes) /
                   static_cast<double>(f.parameters),
               18, 0.1);
@@ -106,7 +106,7 @@ TEST(Defaults, SoftwareRunsWhereItIsSupported) {
                "does not run on AMD Instinct MI300X (cdna3), but on ampere, ada, hopper, "
                "blackwell; use `software` pytorch or vllm or sglang");
   EXPECT_ERROR(on("K80", "vllm"), kUnsupported, "use `software` pytorch");
-  EXPECT_GT(on("MI300X", "vllm").ttft.seconds, 0);
+  EXPECT_GT(on("MI300X", "vllm").ttft.value, 0);
 }
 
 TEST(Defaults, ServersDoNotTrain) {

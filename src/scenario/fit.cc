@@ -29,19 +29,19 @@ Warning does_not_fit(const Shortage& s, const Device& device) {
   return warning;
 }
 
-bool is_tight(const MemoryForecast& memory) {
+bool is_tight(const Memory& memory) {
   // 49 of the 56 measured runs above 20 GiB reserved at most 1.1 times what they allocated
   // (data/measurements/nvidia-h100-sxm5-80gb/models*.csv).
   constexpr double kRoom = 1.1;
-  return memory.fits && static_cast<double>(memory.peak_bytes) * kRoom >=
-                            static_cast<double>(memory.usable_bytes());
+  return memory.fits &&
+         static_cast<double>(memory.peak_bytes) * kRoom >= static_cast<double>(memory.usable_bytes);
 }
 
-Warning tight_memory(const MemoryForecast& memory, const Device& device) {
+Warning tight_memory(const Memory& memory, const Device& device) {
   return {WarningCode::kTightMemory,
           device.id,
-          static_cast<double>(memory.margin_bytes) / static_cast<double>(memory.usable_bytes()),
-          {{"free_bytes", memory.margin_bytes}}};
+          static_cast<double>(memory.margin_bytes()) / static_cast<double>(memory.usable_bytes),
+          {{"free_bytes", memory.margin_bytes()}}};
 }
 
 int64_t largest_within(int64_t limit, const std::function<int64_t(int64_t)>& bytes_of,

@@ -21,9 +21,9 @@ struct Shortage {
 Warning does_not_fit(const Shortage& shortage, const Device& device);
 
 /// Whether the peak fits, but leaves less than what the caching allocator may not be able to use.
-bool is_tight(const MemoryForecast& memory);
+bool is_tight(const Memory& memory);
 /// A warning of that for one rank of several.
-Warning tight_memory(const MemoryForecast& memory, const Device& device);
+Warning tight_memory(const Memory& memory, const Device& device);
 
 /// Memory of a batch in bytes.
 struct BatchBytes {

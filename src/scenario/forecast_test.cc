@@ -81,7 +81,7 @@ TEST(ForecastTest, ClocksCountInPassesAndInTextGeneration) {
     request.prompt = 1024;
     request.output = 2;
     return forecast_llm(forecaster(), load_model_ref("llama-3.2-1b"), load_gpu_ref("A100"), request)
-        .ttft.seconds;
+        .ttft.value;
   };
   EXPECT_GT(first_token("705"), 1.4 * first_token("boost"));
 }
@@ -99,8 +99,8 @@ TEST(ForecastTest, TotalsAreTheSumOfTheKernels) {
   EXPECT_NEAR(f.latency_s, f.kernels_s + f.host_wait_s, 1e-9 * seconds);
   EXPECT_NEAR(f.latency_s, f.forward_s + f.backward_s + f.optimizer_s, 1e-9 * seconds);
   EXPECT_EQ(f.flops, flops);
-  EXPECT_LT(f.latency_low_s, f.latency_s);
-  EXPECT_GT(f.latency_high_s, f.latency_s);
+  EXPECT_LT(f.latency_s.low, f.latency_s);
+  EXPECT_GT(f.latency_s.high, f.latency_s);
 }
 
 TEST(ForecastTest, ErrorsOfASumCancelInPart) {
@@ -108,13 +108,13 @@ TEST(ForecastTest, ErrorsOfASumCancelInPart) {
   const Forecast f = forecast("gpt2_large", "H100", {.batch = 2, .seq = 512});
   double low = 0, high = 0;
   for (const KernelForecast& k : f.kernels) {
-    low += k.low_s * static_cast<double>(k.count);
-    high += k.high_s * static_cast<double>(k.count);
+    low += k.latency_s.low * static_cast<double>(k.count);
+    high += k.latency_s.high * static_cast<double>(k.count);
   }
-  EXPECT_GT(f.latency_low_s, low);
-  EXPECT_LT(f.latency_high_s, high);
-  EXPECT_LT(f.latency_low_s, f.latency_s);
-  EXPECT_GT(f.latency_high_s, f.latency_s);
+  EXPECT_GT(f.latency_s.low, low);
+  EXPECT_LT(f.latency_s.high, high);
+  EXPECT_LT(f.latency_s.low, f.latency_s);
+  EXPECT_GT(f.latency_s.high, f.latency_s);
 }
 
 TEST(ForecastTest, ShortKernelsRunAtTheHostsPace) {
@@ -169,9 +169,9 @@ TEST(MemoryOfAPass, TemporariesOfTheOptimizerAreApart) {
   // At a small batch the step's temporaries are the peak: one more copy of the parameters or more.
   Request request =
       as_published({.mode = Mode::kTraining, .seq = 16, .optimizer = Optimizer::kAdamW});
-  const MemoryForecast foreach = forecast("gpt2_med", "H100", request).memory;
+  const PassMemory foreach = forecast("gpt2_med", "H100", request).memory;
   request.optimizer_impl = OptimizerImpl::kFused;
-  const MemoryForecast fused = forecast("gpt2_med", "H100", request).memory;
+  const PassMemory fused = forecast("gpt2_med", "H100", request).memory;
   EXPECT_EQ(foreach.activations_bytes, fused.activations_bytes);
   EXPECT_GT(foreach.optimizer_temporaries_bytes, foreach.weights_bytes * 9 / 10);
   EXPECT_EQ(fused.optimizer_temporaries_bytes, 0);

@@ -47,8 +47,8 @@ TEST(HiddenLatency, NormsAreInsideOfSmallAllReduces) {
     EXPECT_LT(inside.latency_s, 0.2 * alone.latency_s);
     EXPECT_EQ(inside.bytes, alone.bytes);
     // It may not be hidden after all.
-    EXPECT_EQ(inside.low_s, inside.latency_s);
-    EXPECT_GT(inside.high_s, 0.9 * alone.latency_s);
+    EXPECT_EQ(inside.latency_s.low, inside.latency_s);
+    EXPECT_GT(inside.latency_s.high, 0.9 * alone.latency_s);
   }
   // Too large a message: 1024 tokens of 8 KiB.
   EXPECT_LT(norm("H100", batch_of(1024, 4)).utilization_ratio, 1);
@@ -93,8 +93,8 @@ TEST(ServedStep, TimePassesBetweenSteps) {
   const LlmForecast without = forecast_served("llama-3.1-8b", "H100", request);
   request.execution.step_overhead_s = 250e-6;
   const LlmForecast with = forecast_served("llama-3.1-8b", "H100", request);
-  EXPECT_NEAR(with.tpot.seconds - without.tpot.seconds, 250e-6, 1e-12);
-  EXPECT_NEAR(with.ttft.seconds - without.ttft.seconds, 250e-6, 1e-12);
+  EXPECT_NEAR(with.tpot.value - without.tpot.value, 250e-6, 1e-12);
+  EXPECT_NEAR(with.ttft.value - without.ttft.value, 250e-6, 1e-12);
   request.kind = RequestKind::kServe;
   request.batch = 1;
   request.load.concurrency = 16;
@@ -102,17 +102,17 @@ TEST(ServedStep, TimePassesBetweenSteps) {
   request.execution.step_overhead_s = 0;
   const LlmForecast fast = forecast_served("llama-3.1-8b", "H100", request);
   ASSERT_TRUE(slow.serving && fast.serving);
-  EXPECT_GT(slow.serving->all.tpot.mean.seconds, fast.serving->all.tpot.mean.seconds + 200e-6);
+  EXPECT_GT(slow.serving->all.tpot.mean.value, fast.serving->all.tpot.mean.value + 200e-6);
   // PyTorch's kernels wait for the host in any case; serving software has a default.
   request = batch_of(16, 1, software_of("pytorch"));
-  const double eager = forecast_served("llama-3.1-8b", "H100", request).tpot.seconds;
+  const double eager = forecast_served("llama-3.1-8b", "H100", request).tpot.value;
   request.execution.step_overhead_s = 0;
-  EXPECT_EQ(forecast_served("llama-3.1-8b", "H100", request).tpot.seconds, eager);
+  EXPECT_EQ(forecast_served("llama-3.1-8b", "H100", request).tpot.value, eager);
 }
 
 TEST(ServedStep, TokensChooseExpertsUnevenlyUnlessDeepEpBalancesThem) {
   Request request = batch_of(16, 1);
-  const auto tpot = [&] { return forecast_served("qwen3-30b-a3b", "H100", request).tpot.seconds; };
+  const auto tpot = [&] { return forecast_served("qwen3-30b-a3b", "H100", request).tpot.value; };
   const double usual = tpot();
   request.execution.skew_percent = 101;
   EXPECT_EQ(tpot(), usual);
@@ -123,7 +123,7 @@ TEST(ServedStep, TokensChooseExpertsUnevenlyUnlessDeepEpBalancesThem) {
   const auto mixtral = [&](std::optional<int64_t> skew) {
     Request few = batch_of(16, 2);
     few.execution.skew_percent = skew;
-    return forecast_served("mixtral-8x7b", "H100", few).tpot.seconds;
+    return forecast_served("mixtral-8x7b", "H100", few).tpot.value;
   };
   EXPECT_EQ(mixtral(std::nullopt), mixtral(0));
   request = batch_of(256, 1);

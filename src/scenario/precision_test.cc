@@ -93,7 +93,8 @@ TEST(PrecisionTest, QuantizedCheckpointsAreForecastAsStored) {
               0.01 * static_cast<double>(plain.memory.weights_bytes));
   const LlmForecast served = answer(llama(kFp8), "H100", {.prompt = 64, .output = 8});
   EXPECT_EQ(served.dtype, "fp8_block");
-  EXPECT_EQ(served.weights_bytes, fp8.memory.weights_bytes - 4 * 64) << "less rotary buffers";
+  EXPECT_EQ(served.memory.weights_bytes, fp8.memory.weights_bytes - 4 * 64)
+      << "less rotary buffers";
 }
 
 TEST(PrecisionTest, FewBitsAreConvertedByTheKernelWhereTheDeviceHasNoUnit) {
@@ -110,7 +111,7 @@ TEST(PrecisionTest, FewBitsAreConvertedByTheKernelWhereTheDeviceHasNoUnit) {
   EXPECT_EQ(h100.dtype_source, "hf_quant_config.json");
   const LlmForecast b200 = answer(llama(kBf16, kNvfp4), "B200", prompt);
   EXPECT_EQ(b200.dtype, "fp4");
-  EXPECT_EQ(b200.weights_bytes, h100.weights_bytes);
+  EXPECT_EQ(b200.memory.weights_bytes, h100.memory.weights_bytes);
   EXPECT_FALSE(any_has(b200.warnings, "the kernel converts"));
 }
 

@@ -11,7 +11,6 @@
 #include "memory/replay.h"
 #include "scenario/change.h"
 #include "scenario/fit.h"
-#include "scenario/generation/cache_pool.h"
 #include "scenario/internal.h"
 #include "scenario/parallel/model_part.h"
 #include "scenario/parallel/parallel_plan.h"
@@ -91,7 +90,7 @@ class Search {
   std::vector<MemoryRemedy> run(const std::vector<Change>& changes) {
     std::vector<Found> singles;
     for (const Change& change : changes) {
-      std::optional<MemoryForecast> memory = memory_with(change);
+      std::optional<PassMemory> memory = memory_with(change);
       if (memory) singles.push_back({change, memory->peak_bytes, memory->fits});
     }
     sort(singles);
@@ -121,10 +120,10 @@ class Search {
                      [](const Found& a, const Found& b) { return a.peak_bytes < b.peak_bytes; });
   }
 
-  MemoryForecast memory_of(const Request& request) const {
+  PassMemory memory_of(const Request& request) const {
     return std::get<Forecast>(ask(forecaster_, model_, gpu_, request, Detail::kNumbers)).memory;
   }
-  std::optional<MemoryForecast> memory_with(const Change& change) const {
+  std::optional<PassMemory> memory_with(const Change& change) const {
     return if_possible([&] { return memory_of(changed(asked_, change)); });
   }
 
@@ -138,7 +137,7 @@ class Search {
         const std::optional<Change> both = joined(singles[a].change, singles[b].change);
         if (!both) continue;
         ++tried;
-        const std::optional<MemoryForecast> memory = memory_with(*both);
+        const std::optional<PassMemory> memory = memory_with(*both);
         if (memory && memory->fits) pairs.push_back({*both, memory->peak_bytes, true});
       }
     }
@@ -152,7 +151,7 @@ class Search {
     Found all = singles.front();
     for (const Found& more : singles) {
       const std::optional<Change> both = joined(all.change, more.change);
-      const std::optional<MemoryForecast> memory =
+      const std::optional<PassMemory> memory =
           both && !all.fits ? memory_with(*both) : std::nullopt;
       if (memory && memory->peak_bytes < all.peak_bytes)
         all = {*both, memory->peak_bytes, memory->fits};
@@ -189,7 +188,7 @@ class Search {
 
 /// Bytes that the caching allocator takes at most; nullopt where the peak leaves enough room for
 /// what it splits and cannot use, and for steps over several ranks which no single graph describes.
-std::optional<int64_t> reserved_bytes(const MemoryForecast& memory, const PassSetup& setup) {
+std::optional<int64_t> reserved_bytes(const PassMemory& memory, const PassSetup& setup) {
   // The replay takes milliseconds.
   if (!is_tight(memory)) return std::nullopt;
   int64_t buckets = 0;  // DistributedDataParallel's, allocated at the start
@@ -235,7 +234,7 @@ std::vector<MemoryRemedy> memory_remedies(const Forecaster& forecaster, const Mo
 
 void add_remedies(Forecast& forecast, const Forecaster& forecaster, const ModelRef& model,
                   const GpuRef& gpu, const Request& request) {
-  MemoryForecast& memory = forecast.memory;
+  PassMemory& memory = forecast.memory;
   if (!memory.fits && !model.content->model.recommendation)
     memory.remedies = memory_remedies(forecaster, model, gpu, request);
   const std::string ways = ways_that_fit(memory.remedies);

@@ -9,7 +9,7 @@
 
 namespace tilecast {
 
-/// Effects of other options on the memory of a pass: for `MemoryForecast::remedies`. All that save
+/// Effects of other options on the memory of a pass: for `PassMemory::remedies`. All that save
 /// a percent or more by one option, the smallest peak first. If none of these is enough, then pairs
 /// that are, the smallest change of the peak first, and if there is none, all together. With
 /// several ranks, options keep the number of GPUs. Apart from the forecast, since it builds the

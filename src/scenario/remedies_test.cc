@@ -32,7 +32,7 @@ TEST(Remedies, ChangesThatHelpOnlyBesideOthersAreTriedInPairs) {
   set_option(changed, *find_option(fitting->option, RequestKind::kPass), fitting->value);
   set_option(changed, *find_option(fitting->also[0].option, RequestKind::kPass),
              fitting->also[0].value);
-  const MemoryForecast memory = forecast("llama-3.1-70b", "H100", changed).memory;
+  const PassMemory memory = forecast("llama-3.1-70b", "H100", changed).memory;
   EXPECT_TRUE(memory.fits);
   EXPECT_EQ(memory.peak_bytes, fitting->peak_bytes);
   // In the optimizer step no parameters are gathered: the backward pass is the peak, whatever the

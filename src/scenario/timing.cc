@@ -61,7 +61,7 @@ Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_cou
   struct Deviation {
     double low = 0, high = 0;
   };
-  Totals totals{.seconds = timeline.end_s()};
+  Totals totals{.seconds = {.value = timeline.end_s()}};
   std::map<std::string_view, Deviation> common;
   double low = 0, high = 0;
   for (size_t i = 0; i < times.size(); ++i) {
@@ -79,8 +79,8 @@ Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_cou
     low += deviation.low * deviation.low;
     high += deviation.high * deviation.high;
   }
-  totals.low_s = totals.seconds - std::sqrt(low);
-  totals.high_s = totals.seconds + std::sqrt(high);
+  totals.seconds.low = totals.seconds - std::sqrt(low);
+  totals.seconds.high = totals.seconds + std::sqrt(high);
   totals.host_wait_s = std::max(0.0, totals.seconds - totals.kernels_s);
   return totals;
 }
@@ -91,9 +91,7 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   row.dtype = precision_name(kernel);
   const KernelTypeInfo& type = type_info(kernel);
   row.shape = {type.name, type.text, type.sizes, sizes_of(kernel)};
-  row.latency_s = time.seconds;
-  row.low_s = time.low_s;
-  row.high_s = time.high_s;
+  row.latency_s = interval_of(time);
   row.flops = kernel.flops;
   row.bytes = kernel.bytes();
   row.limit = limit_name(time.limit);

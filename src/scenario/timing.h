@@ -15,11 +15,9 @@
 
 namespace tilecast {
 
-/// Totals of a program on one GPU, in seconds.
+/// Totals of a program on one GPU.
 struct Totals {
-  double seconds = 0;
-  double low_s = 0;  ///< 80 % interval
-  double high_s = 0;
+  Interval seconds;
   double kernels_s = 0;    ///< sum of the kernels' times
   double host_wait_s = 0;  ///< time that the GPU waits for the host
 };
@@ -39,6 +37,10 @@ Timeline run_program(const Program& program, const std::vector<KernelTime>& time
 
 Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_counts,
                  const std::vector<KernelTime>& times);
+
+inline Interval interval_of(const KernelTime& time) {
+  return {time.seconds, time.low_s, time.high_s};
+}
 
 KernelForecast describe(const Kernel& kernel, const KernelTime& time);
 

@@ -8,8 +8,17 @@
 #include <type_traits>
 
 #include "schema/convert.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
+
+/// The fields of an interval.
+struct IntervalNames {
+  std::string_view value, low, high;
+};
+struct BoundNames {
+  std::string_view low, high;
+};
 
 /// What `T::fields` calls. A getter is a member, a member function or a function of the record.
 template <typename S>
@@ -20,6 +29,12 @@ class Fields {
   void is(std::string_view name, std::string_view doc) {
     def_.name = name;
     def_.doc = doc;
+  }
+
+  /// A record that is a whole document.
+  void is_document(std::string_view name, std::string_view doc) {
+    is(name, doc);
+    (*this)("schema_version", "", "of this schema", [](const S&) { return 1; });
   }
 
   /// `words`: all values that a text may have.
@@ -36,14 +51,84 @@ class Fields {
     add(name, unit, doc, getter, words, true);
   }
 
+  /// A value with its interval: three fields. `ends`: what low and high are.
+  template <typename Getter>
+  void interval(const IntervalNames& names, std::string_view unit, std::string_view doc,
+                Getter getter, std::string_view ends = "80 % interval") {
+    (*this)(names.value, unit, doc, end_getter(getter, &Interval::value));
+    (*this)(names.low, unit, ends, end_getter(getter, &Interval::low));
+    (*this)(names.high, unit, ends, end_getter(getter, &Interval::high));
+  }
+
+  /// The ends of an interval without its value; JSON leaves them out where it is absent.
+  template <typename Getter>
+  void bounds(const BoundNames& names, std::string_view unit, std::string_view doc, Getter getter) {
+    constexpr bool left_out =
+        !std::convertible_to<std::invoke_result_t<const Getter&, const S&>, double>;
+    add(names.low, unit, doc, end_getter(getter, &Interval::low), {}, left_out);
+    add(names.high, unit, "80 % interval", end_getter(getter, &Interval::high), {}, left_out);
+  }
+
+  /// The list of warnings: as sentences and, where they have codes, by their codes.
+  template <typename Getter>
+  void warnings(Getter getter) {
+    constexpr std::string_view doc = "sentences that readers of the numbers should know";
+    using List = std::remove_cvref_t<std::invoke_result_t<const Getter&, const S&>>;
+    if constexpr (std::same_as<List, std::vector<std::string>>) {
+      (*this)("warnings", "", doc, getter);
+    } else {
+      (*this)("warnings", "", doc,
+              [getter](const S& record) { return warning_texts(std::invoke(getter, record)); });
+      (*this)(
+          "warning_codes", "", "code of each warning, in the order of warnings",
+          [getter](const S& record) { return warning_code_names(std::invoke(getter, record)); });
+    }
+  }
+
+  /// The request with all defaults.
+  template <typename Getter>
+  void options(Getter getter) {
+    (*this)("options", "",
+            "the request with all defaults: values by the names of the command-line options (with "
+            "_ for -), in their units; options without a value are omitted",
+            [getter](const S& record) { return option_values(std::invoke(getter, record)); });
+  }
+
   /// The fields of a part of the record but those in `without`, as fields of this one. Of a part
   /// that is absent, all are left out.
   template <typename Getter>
   void flat(Getter getter, std::initializer_list<std::string_view> without = {}) {
+    add_part(getter, [&](std::string_view name) {
+      return std::find(without.begin(), without.end(), name) == without.end();
+    });
+  }
+
+  /// Some fields of a part of the record, as fields of this one.
+  template <typename Getter>
+  void pick(Getter getter, std::initializer_list<std::string_view> names) {
+    add_part(getter, [&](std::string_view name) {
+      return std::find(names.begin(), names.end(), name) != names.end();
+    });
+  }
+
+ private:
+  static double end_of(const Interval& interval, double Interval::* end) { return interval.*end; }
+  static std::optional<double> end_of(const std::optional<Interval>& interval,
+                                      double Interval::* end) {
+    return interval ? std::optional((*interval).*end) : std::nullopt;
+  }
+
+  template <typename Getter>
+  static auto end_getter(Getter getter, double Interval::* end) {
+    return [getter, end](const S& record) { return end_of(std::invoke(getter, record), end); };
+  }
+
+  template <typename Getter, typename Wanted>
+  void add_part(Getter getter, const Wanted& wanted) {
     using Part = std::remove_cvref_t<decltype(part(std::invoke(getter, std::declval<const S&>())))>;
     using Record = std::remove_cv_t<std::remove_pointer_t<Part>>;
     for (FieldDef field : record_of<Record>().fields) {
-      if (std::find(without.begin(), without.end(), field.name) != without.end()) continue;
+      if (!wanted(field.name)) continue;
       if (!is_plain<Getter>()) {
         field.left_out = field.type.nullable = true;
       }
@@ -55,7 +140,6 @@ class Fields {
     }
   }
 
- private:
   template <typename T>
   static const T* part(const std::optional<T>& part) {
     return part ? &*part : nullptr;

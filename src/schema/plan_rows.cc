@@ -49,7 +49,7 @@ std::vector<ImpossibleDegrees> impossible_degrees(const std::map<std::string, in
 std::vector<TrainingCandidateRow> TrainingPlan::rows() const {
   std::vector<TrainingCandidateRow> rows;
   for (size_t i = 0; i < candidates.size(); ++i) {
-    TrainingCandidateRow row{.candidate = candidates[i]};
+    TrainingCandidateRow row{candidates[i]};
     if (i < ranked) row.rank = static_cast<int64_t>(i) + 1;
     if (const auto seconds = candidates[i].latency_s) {
       (counts_tokens ? row.tokens_per_s : row.images_per_s) = samples_per_s(*seconds);
@@ -64,8 +64,7 @@ std::optional<TrainingWinner> TrainingPlan::winner() const {
   if (fitting == 0) return std::nullopt;
   const TrainingCandidate& first = candidates.front();
   return TrainingWinner{.options = options_text(first),
-                        .latency_low_s = *first.latency_low_s,
-                        .latency_high_s = *first.latency_high_s,
+                        .latency_s = *first.ranked_s,
                         .extrapolated = first.extrapolated,
                         .utilization_ratio = winner_utilization_ratio};
 }
@@ -74,9 +73,9 @@ std::vector<ServingCandidateRow> ServingPlan::rows() const {
   std::vector<ServingCandidateRow> rows;
   for (size_t i = 0; i < candidates.size(); ++i) {
     const ServingCandidate& c = candidates[i];
-    ServingCandidateRow row{.candidate = c,
-                            .gpu = gpu_ids[c.hardware],
-                            .pareto = std::find(front.begin(), front.end(), i) != front.end()};
+    ServingCandidateRow row{c};
+    row.gpu = gpu_ids[c.hardware];
+    row.pareto = std::find(front.begin(), front.end(), i) != front.end();
     if (c.simulated && !prices.empty()) row.cost_of_million_tokens = cost_of_million_tokens(c);
     if (c.simulated && c.intervals && limited())
       row.limits_certain = limits_are_certain(*c.intervals);

@@ -16,12 +16,14 @@ namespace tilecast {
 template const RecordDef& record_of<AcceleratorEvaluations>();
 template const RecordDef& record_of<AcceleratorForecast>();
 template const RecordDef& record_of<AcceleratorLayer>();
+template const RecordDef& record_of<CalibrateResult>();
 template const RecordDef& record_of<ClusterEntry>();
 template const RecordDef& record_of<CollectiveForecast>();
+template const RecordDef& record_of<CollectiveTrainResult>();
 template const RecordDef& record_of<ComparedGpu>();
 template const RecordDef& record_of<Comparison>();
 template const RecordDef& record_of<KernelDifference>();
-template const RecordDef& record_of<Estimate>();
+template const RecordDef& record_of<Interval>();
 template const RecordDef& record_of<Evaluation>();
 template const RecordDef& record_of<Forecast>();
 template const RecordDef& record_of<ForecastTotals>();
@@ -40,6 +42,8 @@ template const RecordDef& record_of<ServingCandidateRow>();
 template const RecordDef& record_of<ServingPlan>();
 template const RecordDef& record_of<ShardForecast>();
 template const RecordDef& record_of<StepForecast>();
+template const RecordDef& record_of<SweepResult>();
+template const RecordDef& record_of<TrainResult>();
 template const RecordDef& record_of<TrainingCandidateRow>();
 template const RecordDef& record_of<TrainingPlan>();
 template const RecordDef& record_of<TrainingPlans>();
@@ -68,6 +72,12 @@ std::span<const ResultDef> results() {
       ResultDef{"tune_evaluation", "evaluate find_ARCH.csv", &record_of<TuneEvaluations>()},
       ResultDef{"accelerator_evaluation", "evaluate CYCLES.csv",
                 &record_of<AcceleratorEvaluations>()},
+      ResultDef{"train", "train --data PATH -o FOLDER", &record_of<TrainResult>()},
+      ResultDef{"train_collectives", "train --collectives --data PATH -o FOLDER",
+                &record_of<CollectiveTrainResult>()},
+      ResultDef{"calibrate", "calibrate --gpu GPU --measurements FILE -o FILE",
+                &record_of<CalibrateResult>()},
+      ResultDef{"sweep", "sweep SPEC -o FILE", &record_of<SweepResult>()},
       ResultDef{"gpus", "gpus", &record_of<GpuEntry>(), true},
       ResultDef{"clusters", "clusters", &record_of<ClusterEntry>(), true},
       ResultDef{"models", "models", &record_of<ModelEntry>(), true},

@@ -115,7 +115,10 @@ class Commands(unittest.TestCase):
             rows, ours, theirs = (pathlib.Path(folder) / name for name in ("few.csv", "ours.json", "theirs.json"))
             rows.write_text(FEW)
             self.run_command("calibrate", "--gpu", "L4", "--measurements", str(rows), "-o", str(theirs))
-            tilecast.calibrate("L4", measurements=rows, output_file=ours)
+            result = tilecast.calibrate("L4", measurements=rows, output_file=ours)
+            self.assertEqual(json.loads(self.run_command("calibrate", "--gpu", "L4", "--measurements", str(rows), "-o", str(theirs), "--format", "json")),
+                             result.to_dict())
+            self.assertEqual(result.gpu, "nvidia-l4")
             self.assertEqual(json.loads(ours.read_text()), json.loads(theirs.read_text()))
         self.assertEqual(plain(tilecast.suggest_kernels("L40S", suggest=3)),
                          self.run_command("calibrate", "--gpu", "L40S", "--suggest", "3"))
@@ -125,7 +128,8 @@ class Commands(unittest.TestCase):
             spec, ours, theirs = (pathlib.Path(folder) / name for name in ("spec.json", "ours.csv", "theirs.csv"))
             spec.write_text(json.dumps(SWEEP))
             self.run_command("sweep", str(spec), "-o", str(theirs), "--threads", "1")
-            tilecast.sweep(spec, output_file=ours, threads=1)
+            result = tilecast.sweep(spec, output_file=ours, threads=1)
+            self.assertEqual((result.combinations, result.failed, result.output), (len(ours.read_text().splitlines()) - 1, 0, str(ours)))
             self.assertEqual(sorted(ours.read_text().split("\n")), sorted(theirs.read_text().split("\n")))
 
     def test_train(self):
@@ -136,7 +140,8 @@ class Commands(unittest.TestCase):
                 self.run_command("train", "--data", str(rows), "-o", str(theirs), "--trees", "2", "--intervals", "held-out")
             except subprocess.CalledProcessError as error:
                 self.skipTest(error.stderr)  # without XGBoost
-            tilecast.train(data=[rows], output_file=ours, trees=2, intervals="held-out")
+            result = tilecast.train(data=[rows], output_file=ours, trees=2, intervals="held-out")
+            self.assertIsInstance(result.held_out, list)
             for name in ("kernels.weights", "errors.json"):
                 self.assertEqual((ours / name).read_bytes(), (theirs / name).read_bytes(), name)
 

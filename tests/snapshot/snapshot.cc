@@ -55,11 +55,11 @@ struct Numbers {
   void add(const std::vector<KernelForecast>& kernels) {
     for (const KernelForecast& k : kernels) {
       for (const int64_t n : {k.flops, k.bytes, k.count}) work.add(n);
-      for (const double s : {k.latency_s, k.low_s, k.high_s}) times.add(s);
+      for (const double s : {k.latency_s.value, k.latency_s.low, k.latency_s.high}) times.add(s);
     }
   }
-  void add(const Estimate& e) {
-    for (const double s : {e.seconds, e.low_s, e.high_s}) times.add(s);
+  void add(const Interval& e) {
+    for (const double s : {e.value, e.low, e.high}) times.add(s);
   }
   std::string line() const { return fmt::format("{} {} {}", work.text(), times.text(), headline); }
 };
@@ -69,37 +69,38 @@ std::string pass_line(const Forecaster& forecaster, const ModelRef& model, const
   const Forecast f = forecaster.forecast(model, gpu, request);
   Numbers n;
   n.add(f.kernels);
-  const MemoryForecast& m = f.memory;
+  const PassMemory& m = f.memory;
   for (const int64_t bytes : {f.flops, f.bytes, f.parameters, m.peak_bytes, m.weights_bytes,
                               m.gradients_bytes, m.optimizer_bytes, m.activations_bytes,
                               m.workspace_bytes, m.framework_bytes, m.largest_batch.value_or(-1)})
     n.work.add(bytes);
-  n.add(Estimate{f.latency_s, f.latency_low_s, f.latency_high_s});
+  n.add(f.latency_s);
   for (const double s : {f.forward_s, f.backward_s, f.optimizer_s, f.host_wait_s}) n.times.add(s);
   n.headline = fmt::format("{} flops={} bytes={} peak={} rows={} s={:.12g} [{:.12g} {:.12g}]",
-                           f.dtype, f.flops, f.bytes, m.peak_bytes, f.kernels.size(), f.latency_s,
-                           f.latency_low_s, f.latency_high_s);
+                           f.dtype, f.flops, f.bytes, m.peak_bytes, f.kernels.size(),
+                           f.latency_s.value, f.latency_s.low, f.latency_s.high);
   return n.line();
 }
 
 std::string llm_line(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
                      const Request& request) {
   const LlmForecast f = forecast_llm(forecaster, model, gpu, request);
+  const Memory& m = f.memory;
   Numbers n;
   n.add(f.kernels);
   for (const int64_t x :
        {f.flops, f.bytes, f.parameters, f.active_parameters, f.multiplied_parameters,
-        f.flops_per_token, f.attention_flops_per_token, f.kv_bytes_per_token, f.weights_bytes,
-        f.cache_bytes, f.activations_bytes, f.peak_bytes, f.usable_bytes, f.largest_batch})
+        f.flops_per_token, f.attention_flops_per_token, f.kv_bytes_per_token, m.weights_bytes,
+        m.cache_bytes, m.activations_bytes, m.peak_bytes, m.usable_bytes, *m.largest_batch})
     n.work.add(x);
-  for (const Estimate& e : {f.latency, f.ttft, f.tpot, f.request, f.prefill.time, f.decode.time})
+  for (const Interval& e : {f.latency, f.ttft, f.tpot, f.request, f.prefill.time, f.decode.time})
     n.add(e);
   n.headline = fmt::format("{} {} flops={} peak={} rows={} ttft={:.12g} tpot={:.12g} s={:.12g}",
-                           f.dtype, f.kv_dtype, f.flops, f.peak_bytes, f.kernels.size(),
-                           f.ttft.seconds, f.tpot.seconds, f.latency.seconds);
+                           f.dtype, f.kv_dtype, f.flops, m.peak_bytes, f.kernels.size(),
+                           f.ttft.value, f.tpot.value, f.latency.value);
   if (f.serving) {
     for (const Distribution& d : {f.serving->all.ttft, f.serving->all.tpot, f.serving->all.e2e}) {
-      for (const Estimate& e : {d.mean, d.median, d.p99}) n.add(e);
+      for (const Interval& e : {d.mean, d.median, d.p99}) n.add(e);
     }
     n.headline += fmt::format(" served={:.12g}", f.serving->all.output_tokens_per_s);
   }

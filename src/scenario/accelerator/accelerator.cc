@@ -38,9 +38,7 @@ AcceleratorLayer row_of(const Design& design, const MappedLayer& mapped) {
   const accelerator::NestTime& time = mapped.time;
   AcceleratorLayer row{.where = "accelerator",
                        .mapping = mapping_text(mapped.mapping, mapped.layer),
-                       .cycles = time.cycles,
-                       .low_cycles = time.low_cycles,
-                       .high_cycles = time.high_cycles,
+                       .cycles = {time.cycles, time.low_cycles, time.high_cycles},
                        .converged = time.converged,
                        .instructions = time.instructions,
                        .evaluated = time.evaluated};
@@ -74,9 +72,9 @@ AcceleratorLayer host_row(const Design& design, const PassLayer& layer) {
   const double element_bytes = design.flow.buffers.front().element_bytes;
   const auto bytes = static_cast<int64_t>(elements * element_bytes);
   AcceleratorLayer row{.where = "host", .macs = layer.macs, .bytes = bytes, .bound = "host"};
-  row.cycles = static_cast<double>(bytes) / design.host->bytes_per_cycle +
-               static_cast<double>(layer.macs) / design.host->macs_per_cycle;
-  row.low_cycles = row.high_cycles = row.cycles;
+  const double cycles = static_cast<double>(bytes) / design.host->bytes_per_cycle +
+                        static_cast<double>(layer.macs) / design.host->macs_per_cycle;
+  row.cycles = {cycles, cycles, cycles};
   if (design.machine.states_energy()) row.energy_j = 0;
   return row;
 }
@@ -180,9 +178,9 @@ AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Desi
   for (const AcceleratorLayer& row : forecast.layers) {
     const auto count = static_cast<double>(row.count);
     const int64_t macs = checked_multiply(row.macs, row.count);
-    forecast.cycles += row.cycles * count;
-    forecast.low_cycles += row.low_cycles * count;
-    forecast.high_cycles += row.high_cycles * count;
+    forecast.cycles.value += row.cycles * count;
+    forecast.cycles.low += row.cycles.low * count;
+    forecast.cycles.high += row.cycles.high * count;
     forecast.macs = checked_add(forecast.macs, macs);
     forecast.energy_j += row.energy_j.value_or(0) * count;
     forecast.instructions += row.instructions * count;

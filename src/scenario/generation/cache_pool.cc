@@ -16,6 +16,7 @@
 #include "scenario/generation/cache_blocks.h"
 #include "scenario/generation/served_cache.h"
 #include "scenario/generation/step_graph.h"
+#include "scenario/memory_total.h"
 #include "scenario/pass/pass.h"
 #include "software/software.h"
 
@@ -148,16 +149,6 @@ const SoftwareDef& software_asked(const ServedModel& served) {
 
 }  // namespace
 
-int64_t visible_bytes(const Device& device) {
-  // PyTorch's messages show "total capacity of" 79.1 GiB of 80 on H100 and A100, 31.7 of 32 on
-  // V100, 23.6 of 24 on RTX 4090, 47.5 of 48 on RTX A6000; 44.4 of 48 on L40S, 22.0 of 24 on L4 and
-  // A10, 14.6 of 16 on T4, which give a sixteenth to error correction.
-  constexpr double kWhole = 0.988, kCorrected = 0.922;
-  const Gpu* const gpu = device.as_gpu();
-  const bool corrected = gpu != nullptr && gpu->inline_ecc == InlineEcc::kOn;
-  return part_of(corrected ? kCorrected : kWhole, device.memory_bytes);
-}
-
 PoolRule pool_rule(const ServedModel& served) {
   const Execution& e = served.asked.execution;
   const SoftwareDef& software = software_asked(served);
@@ -174,12 +165,12 @@ PoolRule pool_rule(const ServedModel& served) {
 int64_t usable_bytes(const ServedModel& served, const RankBytes& rank) {
   const SoftwareDef& software = software_asked(served);
   const double fraction = pool_rule(served).fraction;
-  CachePool p{.fraction = fraction,
-              .visible_bytes = visible_bytes(served.device),
-              .weights_bytes = rank.weights,
-              .profile_bytes = checked_add(
-                  rank.activations,
-                  workspace_bytes(software.memory, has_large_workspace(served.device), false))};
+  CachePool p{
+      .fraction = fraction,
+      .visible_bytes = visible_bytes(served.device),
+      .weights_bytes = rank.weights,
+      .profile_bytes = checked_add(
+          rank.activations, workspace_bytes(served.device, software.memory, Mode::kInference))};
   if (!software.serves()) return part_of(fraction, p.visible_bytes);
   const int64_t framework = framework_bytes(software.memory, false);
   const CacheRule& rule = rule_of(software);
@@ -204,7 +195,7 @@ std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& 
   const SoftwareDef& software = software_asked(served);
   if (!software.serves()) return std::nullopt;
   const SoftwareStack& stack = software.memory;
-  const int64_t workspace = workspace_bytes(stack, has_large_workspace(served.device), false);
+  const int64_t workspace = workspace_bytes(served.device, stack, Mode::kInference);
   const PoolRule rule = pool_rule(served);
   CachePool p{
       .rule = rule.option,

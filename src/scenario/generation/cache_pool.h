@@ -42,7 +42,4 @@ int64_t beside_budget_bytes(const CachePool& pool, const SoftwareStack& stack);
 std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& limits,
                                    const RankBytes& rank);
 
-/// Memory that programs see: without what the driver and error correction take.
-int64_t visible_bytes(const Device& device);
-
 }  // namespace tilecast

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "devices/registry.h"
+#include "scenario/memory_total.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
@@ -57,7 +58,7 @@ TEST(CachePool, TrainingFitsIntoTheMemoryThatServingSees) {
     const Forecast f =
         Forecaster().forecast(load_model_ref("gpt2_large"), load_gpu_ref(gpu), request);
     const int64_t visible = pool(gpu, {.dtype = "fp16"}).visible_bytes;
-    EXPECT_EQ(f.memory.peak_bytes + f.memory.margin_bytes, visible) << gpu;
+    EXPECT_EQ(f.memory.peak_bytes + f.memory.margin_bytes(), visible) << gpu;
     EXPECT_EQ(f.memory.fits, f.memory.peak_bytes <= visible) << gpu;
     EXPECT_LT(visible, f.memory.device_bytes) << gpu;
   }
@@ -81,13 +82,13 @@ TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
         const LlmForecast f = forecast();
         const std::string what = fmt::format("{} {} {}", gpu, static_cast<int>(software), share);
         ASSERT_TRUE(f.pool) << what;
-        EXPECT_EQ(f.fits, f.peak_bytes <= f.usable_bytes) << what;
+        EXPECT_EQ(f.memory.fits, f.memory.peak_bytes <= f.memory.usable_bytes) << what;
         const bool starts =
             std::none_of(f.warnings.begin(), f.warnings.end(),
                          [](const Warning& w) { return w.code == WarningCode::kDoesNotStart; });
-        EXPECT_EQ(f.fits && starts, f.serving.has_value()) << what;
-        EXPECT_LE(f.usable_bytes, f.pool->visible_bytes) << what;
-        if (f.fits) continue;
+        EXPECT_EQ(f.memory.fits && starts, f.serving.has_value()) << what;
+        EXPECT_LE(f.memory.usable_bytes, f.pool->visible_bytes) << what;
+        if (f.memory.fits) continue;
         const auto warning =
             std::find_if(f.warnings.begin(), f.warnings.end(),
                          [](const Warning& w) { return w.code == WarningCode::kDoesNotFit; });
@@ -95,7 +96,7 @@ TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
         for (const WarningFact& fact : warning->facts) {
           if (fact.name != "utilization_that_fits") continue;
           request.execution.gpu_memory_utilization = std::get<double>(fact.value);
-          EXPECT_TRUE(forecast().fits) << what;
+          EXPECT_TRUE(forecast().memory.fits) << what;
         }
       }
     }
@@ -145,15 +146,15 @@ TEST(CachePool, WhatWouldFitIsSaidAndFits) {
   Request request{.kind = RequestKind::kServe, .prompt = 1000, .output = 100};
   request.load.rate = 1;
   const LlmForecast f = generated("llama-3.1-70b", "H100", request);
-  EXPECT_FALSE(f.fits);
+  EXPECT_FALSE(f.memory.fits);
   const std::vector<std::string> texts = warning_texts(f.warnings);
   ASSERT_FALSE(texts.empty());
   EXPECT_NE(texts[0].find("fits with --tp 2, or with --dtype fp8"), std::string::npos) << texts[0];
   request.execution.tp = 2;
-  EXPECT_TRUE(generated("llama-3.1-70b", "H100", request).fits);
+  EXPECT_TRUE(generated("llama-3.1-70b", "H100", request).memory.fits);
   request.execution.tp = 1;
   request.execution.dtype = "fp8";
-  EXPECT_TRUE(generated("llama-3.1-70b", "H100", request).fits);
+  EXPECT_TRUE(generated("llama-3.1-70b", "H100", request).memory.fits);
 }
 
 TEST(CachePool, RequestsMayNotBeLongerThanTheServerAccepts) {

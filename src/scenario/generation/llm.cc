@@ -48,11 +48,11 @@ class Llm {
     describe_request(f);
     add_facts(f, served_);
     time_request(f);
-    f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.seconds;
+    f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.value;
     add_totals(f);
     if (o_.execution.skew_percent > 0 && served_.plan.ep > 1) find_mean_work(f);
     f.latency = f.request;
-    f.utilization_ratio = utilization(f, 1 / f.request.seconds);
+    f.utilization_ratio = utilization(f, 1 / f.request.value);
     if (f.continuous) {
       serve(f);
     } else {
@@ -146,7 +146,7 @@ class Llm {
   void add_tower_runs(LlmForecast& f, VisionForecast& v, int64_t prompts, int64_t times) const {
     for (const auto& [images, runs] : served_.tower->runs(prompts)) {
       const TimedStep s = time_tower(served_, images);
-      v.time = sum(v.time, estimate_of(s.totals), static_cast<double>(runs * times));
+      v.time = sum(v.time, s.totals.seconds, static_cast<double>(runs * times));
       std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
       for (KernelForecast& row : describe_events(s.timeline, s.program, s.times, *names_))
         add_row(rows, std::move(row));
@@ -161,7 +161,7 @@ class Llm {
     const int64_t batch = prompts_.sequences_of_rank(o_.batch);
     const int64_t together = prefill_sequences(o_, batch);
     const int64_t chunk = o_.execution.max_num_batched_tokens;
-    Estimate others;  // stages that the last step still has to go through
+    Interval others;  // stages that the last step still has to go through
     const auto add = [&](const std::vector<StepGroup>& groups, int64_t times, bool shown) {
       const StagedStep s(prompts_, groups, StepLaunch::kHost);
       f.ttft = sum(f.ttft, s.slowest(), static_cast<double>(times));
@@ -207,15 +207,15 @@ class Llm {
     const int64_t sequences = served_.sequences_of_rank(o_.batch);
     const int64_t batches = std::min(served_.plan.pp, sequences);
     const int64_t together = ceil_divide(sequences, batches);
-    Estimate total;
+    Interval total;
     for (int64_t i = 0; i < points; ++i) {
       const int64_t first = i * steps / points, end = (i + 1) * steps / points;
       const int64_t past = middle_of(o_.prompt + written(first), o_.prompt + written(end - 1));
       const StagedStep s(served_, {{together, 1 + o_.deployment.speculation.tokens, past}},
                          o_.execution.cuda_graphs ? StepLaunch::kCudaGraph : StepLaunch::kHost);
-      Estimate round = s.round(batches);
+      Interval round = s.round(batches);
       if (drafter != nullptr) {
-        const Estimate draft = drafter->draft(together, past);
+        const Interval draft = drafter->draft(together, past);
         round = sum(round, draft, static_cast<double>(batches));
         if (i == points / 2) describe_drafts(f, draft);
       }
@@ -230,10 +230,10 @@ class Llm {
     }
     const auto count =
         drafter == nullptr ? static_cast<double>(steps) : static_cast<double>(steps) * each;
-    f.tpot = {total.seconds / count, total.low_s / count, total.high_s / count};
+    f.tpot = {total.value / count, total.low / count, total.high / count};
   }
 
-  void describe_drafts(LlmForecast& f, const Estimate& time) const {
+  void describe_drafts(LlmForecast& f, const Interval& time) const {
     const Speculation& s = o_.deployment.speculation;
     f.drafts = {.model = s.draft_model,
                 .tokens = s.tokens,

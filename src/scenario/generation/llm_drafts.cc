@@ -72,18 +72,18 @@ Graph Drafter::projection(int64_t tokens) const {
   return graph;
 }
 
-Estimate Drafter::pass(std::vector<StepGroup> groups) const {
+Interval Drafter::pass(std::vector<StepGroup> groups) const {
   if (smaller_)
-    return estimate_of(time_step(*smaller_, std::move(groups), StepLaunch::kCudaGraph).totals);
+    return time_step(*smaller_, std::move(groups), StepLaunch::kCudaGraph).totals.seconds;
   int64_t tokens = 0;
   for (const StepGroup& g : groups)
     tokens = checked_add(tokens, checked_multiply(g.sequences, g.tokens));
-  const Estimate joined =
-      estimate_of(time_graph(served_, projection(tokens), StepLaunch::kCudaGraph).totals);
-  return sum(joined, estimate_of(time_layers(served_, *layer_, std::move(groups)).totals), 1);
+  const Interval joined =
+      time_graph(served_, projection(tokens), StepLaunch::kCudaGraph).totals.seconds;
+  return sum(joined, time_layers(served_, *layer_, std::move(groups)).totals.seconds, 1);
 }
 
-Estimate Drafter::draft(int64_t sequences, int64_t past) const {
+Interval Drafter::draft(int64_t sequences, int64_t past) const {
   const auto passes = static_cast<double>(served_.asked.deployment.speculation.tokens);
   return sum({}, pass({{sequences, 1, past}}), passes);
 }

@@ -19,9 +19,9 @@ class Drafter {
   explicit Drafter(const ServedModel& served);
 
   /// One pass, which makes one token for each sequence of the groups.
-  Estimate pass(std::vector<StepGroup> groups) const;
+  Interval pass(std::vector<StepGroup> groups) const;
   /// The draft of a decode step.
-  Estimate draft(int64_t sequences, int64_t past) const;
+  Interval draft(int64_t sequences, int64_t past) const;
   int64_t weights_bytes() const { return weights_bytes_; }
   /// Adds what it keeps of each token.
   void add_caches(Decoder& decoder) const;

@@ -144,19 +144,19 @@ TEST(Images, AddTheirTokensAndTheTowerToThePrefill) {
   EXPECT_EQ(f.vision->prompt_tokens, 512);
   EXPECT_EQ(f.vision->image_side, 896);
   EXPECT_EQ(f.vision->together, 2);
-  EXPECT_GT(f.vision->time.seconds, 0);
-  EXPECT_DOUBLE_EQ(f.ttft.seconds, plain.ttft.seconds + f.vision->time.seconds);
-  EXPECT_DOUBLE_EQ(f.tpot.seconds, plain.tpot.seconds);
-  EXPECT_EQ(f.cache_bytes, plain.cache_bytes);
-  EXPECT_GT(f.activations_bytes, plain.activations_bytes);
+  EXPECT_GT(f.vision->time.value, 0);
+  EXPECT_DOUBLE_EQ(f.ttft.value, plain.ttft.value + f.vision->time.value);
+  EXPECT_DOUBLE_EQ(f.tpot.value, plain.tpot.value);
+  EXPECT_EQ(f.memory.cache_bytes, plain.memory.cache_bytes);
+  EXPECT_GT(f.memory.activations_bytes, plain.memory.activations_bytes);
   EXPECT_GT(f.flops, plain.flops);
   // The tower takes its memory without images too.
   EXPECT_EQ(plain.vision->images, 0);
-  EXPECT_EQ(plain.weights_bytes, f.weights_bytes);
+  EXPECT_EQ(plain.memory.weights_bytes, f.memory.weights_bytes);
   EXPECT_EQ(f.parameters, plain.parameters);
   EXPECT_EQ(f.vision->weights_bytes, 2 * f.vision->parameters);
   Json alone = config["text_config"];
-  EXPECT_EQ(plain.weights_bytes - forecast_images(alone, longer).weights_bytes,
+  EXPECT_EQ(plain.memory.weights_bytes - forecast_images(alone, longer).memory.weights_bytes,
             f.vision->weights_bytes);
 }
 
@@ -192,8 +192,8 @@ TEST(Images, OfAServerDelayItsPrompts) {
   request.prompt = 300;
   request.images = 1;
   const LlmForecast images = forecast_images(config_of("gemma3", kSiglip), request);
-  EXPECT_GT(images.serving->all.ttft.mean.seconds,
-            text.serving->all.ttft.mean.seconds + 0.9 * images.vision->time.seconds);
+  EXPECT_GT(images.serving->all.ttft.mean.value,
+            text.serving->all.ttft.mean.value + 0.9 * images.vision->time.value);
 }
 
 TEST(Images, AreRefusedWhereTheyCannotBe) {

@@ -92,23 +92,23 @@ TEST(ServerLayouts, ConserveTheCacheAndTheWeightsOfExperts) {
       const auto ranks = static_cast<double>(f.ranks), stages = static_cast<double>(f.pp);
       // Layers that stages do not divide evenly: the rank with the most.
       const double layers = experts ? 48 : 32, most = std::ceil(layers / stages);
-      const auto cache = static_cast<double>(one.cache_bytes);
-      EXPECT_NEAR(static_cast<double>(f.cache_bytes) * ranks, cache * most * stages / layers,
+      const auto cache = static_cast<double>(one.memory.cache_bytes);
+      EXPECT_NEAR(static_cast<double>(f.memory.cache_bytes) * ranks, cache * most * stages / layers,
                   1e-9 * cache)
           << model << " " << text_of(layout);
       EXPECT_EQ(f.kv_bytes_per_token, one.kv_bytes_per_token);
       EXPECT_EQ(f.parameters, one.parameters);
       if (layout.pp > 1 || layout.dp > 1) continue;
-      const auto weights = static_cast<double>(one.weights_bytes);
-      EXPECT_NEAR(static_cast<double>(f.weights_bytes) * ranks, weights, 0.01 * weights);
+      const auto weights = static_cast<double>(one.memory.weights_bytes);
+      EXPECT_NEAR(static_cast<double>(f.memory.weights_bytes) * ranks, weights, 0.01 * weights);
     }
   }
   // Whole experts or parts of each: the same bytes.
   const Request base{.kind = RequestKind::kGenerate, .batch = 8, .prompt = 64, .output = 8};
   const LlmForecast parts = forecast_layout("qwen3-30b-a3b", with(base, {.tp = 4}));
   const LlmForecast whole = forecast_layout("qwen3-30b-a3b", with(base, {.tp = 4, .ep = 4}));
-  EXPECT_EQ(parts.weights_bytes, whole.weights_bytes);
-  EXPECT_EQ(parts.cache_bytes, whole.cache_bytes);
+  EXPECT_EQ(parts.memory.weights_bytes, whole.memory.weights_bytes);
+  EXPECT_EQ(parts.memory.cache_bytes, whole.memory.cache_bytes);
 }
 
 TEST(ServerLayouts, APipelineIsSlowerForOneSequenceAndFasterForMany) {
@@ -116,13 +116,13 @@ TEST(ServerLayouts, APipelineIsSlowerForOneSequenceAndFasterForMany) {
   Request many = few;
   many.batch = 256;
   const auto tpot = [](const Request& request, int64_t pp) {
-    return forecast_layout("llama-3.1-8b", with(request, {.pp = pp})).tpot.seconds;
+    return forecast_layout("llama-3.1-8b", with(request, {.pp = pp})).tpot.value;
   };
   EXPECT_GT(tpot(few, 4), tpot(few, 1));
   EXPECT_LT(tpot(few, 4), 1.05 * tpot(few, 1));  // sends only
   // Each batch reads the weights of its stage, so the gain is small, but the cache is divided.
-  EXPECT_LT(forecast_layout("llama-3.1-8b", with(many, {.pp = 4})).peak_bytes,
-            forecast_layout("llama-3.1-8b", many).peak_bytes);
+  EXPECT_LT(forecast_layout("llama-3.1-8b", with(many, {.pp = 4})).memory.peak_bytes,
+            forecast_layout("llama-3.1-8b", many).memory.peak_bytes);
 }
 
 TEST(ServerLayouts, EveryBundledDecoderCanBeDividedIntoStages) {
@@ -139,7 +139,7 @@ TEST(ServerLayouts, EveryBundledDecoderCanBeDividedIntoStages) {
     EXPECT_NEAR(2 * static_cast<double>(two.flops), static_cast<double>(one.flops),
                 1e-6 * static_cast<double>(one.flops))
         << name;
-    EXPECT_LT(two.weights_bytes, one.weights_bytes) << name;
+    EXPECT_LT(two.memory.weights_bytes, one.memory.weights_bytes) << name;
   }
 }
 
@@ -172,11 +172,11 @@ TEST(ServerLayouts, SkewedExpertsMakeTheBusiestRankSlower) {
   Request request{.kind = RequestKind::kGenerate, .batch = 256, .prompt = 128, .output = 8};
   request = with(request, {.dp = 8, .ep = 8});
   request.execution.skew_percent = 0;
-  const double even = forecast_layout("qwen3-30b-a3b", request).tpot.seconds;
+  const double even = forecast_layout("qwen3-30b-a3b", request).tpot.value;
   request.execution.skew_percent = 120;
-  EXPECT_GT(forecast_layout("qwen3-30b-a3b", request).tpot.seconds, even);
+  EXPECT_GT(forecast_layout("qwen3-30b-a3b", request).tpot.value, even);
   request.deployment.all2all = All2All::kDeepEp;
-  EXPECT_GT(forecast_layout("qwen3-30b-a3b", request).tpot.seconds, even);
+  EXPECT_GT(forecast_layout("qwen3-30b-a3b", request).tpot.value, even);
 }
 
 TEST(ServerLayouts, MoreNodesTakeTheNetwork) {
@@ -186,7 +186,7 @@ TEST(ServerLayouts, MoreNodesTakeTheNetwork) {
   const LlmForecast far = forecast_layout("deepseek-v3", with(request, {.dp = 16, .ep = 16}));
   EXPECT_EQ(near.cluster, "hgx-h200");
   EXPECT_GT(far.communication_s, near.communication_s);
-  EXPECT_LT(far.weights_bytes, near.weights_bytes);
+  EXPECT_LT(far.memory.weights_bytes, near.memory.weights_bytes);
 }
 
 /// The warnings about links, by the GPU of a server with tp 8.
@@ -217,9 +217,9 @@ TEST(Replicas, OneIsTheServer) {
   request.deployment.router = Router::kRoundRobin;
   const LlmForecast routed = forecast_layout("llama-3.1-8b", request);
   ASSERT_TRUE(one.serving && routed.serving);
-  EXPECT_EQ(one.serving->all.tpot.p99.seconds, routed.serving->all.tpot.p99.seconds);
-  EXPECT_EQ(one.serving->all.ttft.p99.seconds, routed.serving->all.ttft.p99.seconds);
-  EXPECT_EQ(one.latency.seconds, routed.latency.seconds);
+  EXPECT_EQ(one.serving->all.tpot.p99.value, routed.serving->all.tpot.p99.value);
+  EXPECT_EQ(one.serving->all.ttft.p99.value, routed.serving->all.ttft.p99.value);
+  EXPECT_EQ(one.latency.value, routed.latency.value);
   request.deployment.replicas = 2;
   request.load.rate = 8;
   const LlmForecast two = forecast_layout("llama-3.1-8b", request);

@@ -10,7 +10,6 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "memory/plan.h"
-#include "memory/stack.h"
 #include "scenario/fit.h"
 #include "scenario/generation/cache_pool.h"
 #include "scenario/generation/llm_drafts.h"
@@ -18,84 +17,63 @@
 #include "scenario/generation/served_cache.h"
 #include "scenario/generation/served_remedies.h"
 #include "scenario/generation/step_graph.h"
-#include "scenario/pass/pass.h"
+#include "scenario/memory_total.h"
 
 namespace tilecast {
 namespace {
-
-/// Only the weights and activations of a step's plan are used; cache sizes are computed for whole
-/// sequences. The vision tower runs before the step on the first stage, with the images of
-/// `prompts` prompts.
-MemoryPlan step_memory(const ServedModel& served, std::vector<StepGroup> groups, int64_t prompts,
-                       size_t part) {
-  MemoryPlan plan = plan_memory(step_graph(served, std::move(groups), part));
-  if (served.drafter != nullptr && served.stages[part].layers.has_end)
-    plan.weights_bytes = checked_add(plan.weights_bytes, served.drafter->weights_bytes());
-  const std::optional<TowerSteps>& tower = served.tower;
-  if (tower && served.stages[part].layers.has_start) {
-    plan.weights_bytes = checked_add(plan.weights_bytes, tower->weights_bytes());
-    plan.activations_bytes = std::max(plan.activations_bytes, tower->activations_bytes(prompts));
-  }
-  return plan;
-}
 
 const SoftwareStack& stack_of(const ServedModel& served) {
   return software_def(*served.asked.execution.software).memory;
 }
 
-int64_t workspace_bytes(const ServedModel& served) {
-  return tilecast::workspace_bytes(stack_of(served), has_large_workspace(served.device), false);
+/// Weights and activations of a step, without a cache: its size is computed for whole sequences.
+/// The vision tower runs before the step on the first stage, with the images of `prompts` prompts.
+Memory step_memory(const ServedModel& served, std::vector<StepGroup> groups, int64_t prompts,
+                   size_t part) {
+  const MemoryPlan plan = plan_memory(step_graph(served, std::move(groups), part));
+  Memory memory = bare_rank(served.device, stack_of(served), Mode::kInference);
+  memory.weights_bytes = plan.weights_bytes;
+  memory.activations_bytes = plan.activations_bytes;
+  if (served.drafter != nullptr && served.stages[part].layers.has_end)
+    memory.weights_bytes = checked_add(memory.weights_bytes, served.drafter->weights_bytes());
+  const std::optional<TowerSteps>& tower = served.tower;
+  if (tower && served.stages[part].layers.has_start) {
+    memory.weights_bytes = checked_add(memory.weights_bytes, tower->weights_bytes());
+    memory.activations_bytes =
+        std::max(memory.activations_bytes, tower->activations_bytes(prompts));
+  }
+  return memory;
 }
 
-int64_t peak_bytes(const ServedModel& served, const MemoryPlan& step, int64_t cache_bytes) {
-  return checked_add(
-      checked_add(step.weights_bytes, cache_bytes),
-      checked_add(step.activations_bytes,
-                  workspace_bytes(served) + framework_bytes(stack_of(served), false)));
+void set_served_peak(Memory& memory) {
+  set_peak(memory, checked_add(checked_add(memory.weights_bytes, memory.cache_bytes),
+                               memory.activations_bytes));
 }
 
-void add_totals(LlmForecast& f, const ServedModel& served, const MemoryPlan& step) {
-  f.weights_bytes = step.weights_bytes;
-  f.activations_bytes = step.activations_bytes;
-  f.workspace_bytes = workspace_bytes(served);
-  f.framework_bytes = framework_bytes(stack_of(served), false);
-  f.overhead_bytes = f.workspace_bytes + f.framework_bytes;
-  f.peak_bytes = peak_bytes(served, step, f.cache_bytes);
-  f.device_bytes = served.device.memory_bytes;
-}
-
-/// Memory of a rank of a stage in the largest prefill step of a static batch.
-struct StageMemory {
-  MemoryPlan step;
-  int64_t cache_bytes = 0, peak_bytes = 0;
-  int64_t usable_bytes = 0;
-  int64_t missing_bytes() const { return peak_bytes - usable_bytes; }
-};
-
-/// Bytes of the stage that needs most, by batch. All batches that fill the step completely share
-/// one plan.
+/// Memory of a rank of the stage that needs most in the largest prefill step of a static batch. All
+/// batches that fill the step completely share one plan.
 class PrefillPlans {
  public:
   explicit PrefillPlans(const ServedModel& served)
       : served_(served), plans_(served.stages.size()) {}
-  StageMemory of(int64_t batch) {
+  Memory of(int64_t batch) {
     const Request& r = served_.asked;
     const int64_t own = served_.sequences_of_rank(batch);
-    StageMemory most;
+    Memory most;
     for (size_t part = 0; part < plans_.size(); ++part) {
-      StageMemory stage{.step = plan(own, part),
-                        .cache_bytes = stage_cache_bytes(served_, own, r.prompt + r.output, part)};
-      stage.peak_bytes = peak_bytes(served_, stage.step, stage.cache_bytes);
-      stage.usable_bytes = usable_bytes(served_, {.weights = stage.step.weights_bytes,
-                                                  .activations = stage.step.activations_bytes,
-                                                  .part = part});
-      if (part == 0 || stage.missing_bytes() > most.missing_bytes()) most = std::move(stage);
+      Memory stage = plan(own, part);
+      stage.cache_bytes = stage_cache_bytes(served_, own, r.prompt + r.output, part);
+      stage.usable_bytes = usable_bytes(
+          served_,
+          {.weights = stage.weights_bytes, .activations = stage.activations_bytes, .part = part});
+      set_served_peak(stage);
+      if (part == 0 || stage.margin_bytes() < most.margin_bytes()) most = stage;
     }
     return most;
   }
 
  private:
-  const MemoryPlan& plan(int64_t own, size_t part) {
+  const Memory& plan(int64_t own, size_t part) {
     const Request& r = served_.asked;
     const int64_t sequences = prefill_sequences(r, own);
     const auto [plan, fresh] = plans_[part].try_emplace(sequences);
@@ -107,12 +85,12 @@ class PrefillPlans {
   }
 
   const ServedModel& served_;
-  std::vector<std::map<int64_t, MemoryPlan>> plans_;
+  std::vector<std::map<int64_t, Memory>> plans_;
 };
 
 /// A step of a server that is as full as it gets: the most sequences; one of them has all remaining
 /// tokens.
-MemoryPlan full_step(const ServedModel& served, const PoolLimits& limits, size_t part) {
+Memory full_step(const ServedModel& served, const PoolLimits& limits, size_t part) {
   const int64_t sequences = std::min(limits.max_num_seqs, limits.max_num_batched_tokens);
   std::vector<StepGroup> groups = {{1, limits.max_num_batched_tokens - sequences + 1, 0}};
   if (sequences > 1) groups.push_back({sequences - 1, 1, 1});
@@ -154,7 +132,7 @@ bool has_room_beside(const CachePool& pool, const ServedModel& served) {
 
 bool fits_memory(const ServedModel& served) {
   if (served.asked.kind == RequestKind::kGenerate)
-    return PrefillPlans(served).of(served.asked.batch).missing_bytes() <= 0;
+    return PrefillPlans(served).of(served.asked.batch).fits;
   const std::optional<ServerMemory> stage = tightest_pool(served);
   return stage && stage->pool.cache_bytes >= stage->sequence_bytes &&
          has_room_beside(stage->pool, served);
@@ -166,11 +144,11 @@ bool has_room_beside_cache(const ServedModel& served) {
 }
 
 void warn_of_memory(LlmForecast& f, const ServedModel& served, int64_t needed_bytes) {
-  if (f.fits) return;
+  if (f.memory.fits) return;
   const bool server = f.pool && f.continuous;
   if (server && needed_bytes <= f.pool->budget_bytes) {
-    Warning warning = does_not_fit({.needed_bytes = f.peak_bytes,
-                                    .usable_bytes = f.usable_bytes,
+    Warning warning = does_not_fit({.needed_bytes = f.memory.peak_bytes,
+                                    .usable_bytes = f.memory.usable_bytes,
                                     .largest_batch = std::nullopt},
                                    served.device);
     warning.facts.push_back({"ranks", served.plan.ranks()});
@@ -178,10 +156,11 @@ void warn_of_memory(LlmForecast& f, const ServedModel& served, int64_t needed_by
     f.warnings.push_back(std::move(warning));
     return;
   }
-  Warning warning = does_not_fit({.needed_bytes = needed_bytes,
-                                  .usable_bytes = server ? f.pool->budget_bytes : f.usable_bytes,
-                                  .largest_batch = f.largest_batch},
-                                 served.device);
+  Warning warning =
+      does_not_fit({.needed_bytes = needed_bytes,
+                    .usable_bytes = server ? f.pool->budget_bytes : f.memory.usable_bytes,
+                    .largest_batch = f.memory.largest_batch},
+                   served.device);
   warning.facts.push_back({"ranks", served.plan.ranks()});
   if (server) {
     warning.facts.push_back({"rule", f.pool->rule});
@@ -201,19 +180,15 @@ void warn_of_memory(LlmForecast& f, const ServedModel& served, int64_t needed_by
 void add_batch_memory(LlmForecast& f, const ServedModel& served) {
   const int64_t batch = served.asked.batch;
   PrefillPlans plans(served);
-  const StageMemory most = plans.of(batch);
-  f.cache_bytes = most.cache_bytes;
-  add_totals(f, served, most.step);
-  f.usable_bytes = most.usable_bytes;
-  f.fits = most.missing_bytes() <= 0;
+  f.memory = plans.of(batch);
   std::optional<BatchBytes> too_many;
-  if (!f.fits) too_many = {batch, most.missing_bytes()};
-  f.largest_batch =
-      largest_within(0, [&](int64_t b) { return plans.of(b).missing_bytes(); }, too_many);
+  if (!f.memory.fits) too_many = {batch, -f.memory.margin_bytes()};
+  f.memory.largest_batch =
+      largest_within(0, [&](int64_t b) { return -plans.of(b).margin_bytes(); }, too_many);
   if (software_def(*served.asked.execution.software).serves()) {
     if (const std::optional<ServerMemory> stage = tightest_pool(served)) f.pool = stage->pool;
   }
-  warn_of_memory(f, served, f.peak_bytes);
+  warn_of_memory(f, served, f.memory.peak_bytes);
 }
 
 ServerMemory server_memory(const ServedModel& served) {
@@ -222,41 +197,37 @@ ServerMemory server_memory(const ServedModel& served) {
   return *std::move(memory);
 }
 
-int64_t add_server_memory(LlmForecast& f, const ServedModel& served, ServerMemory memory,
+int64_t add_server_memory(LlmForecast& f, const ServedModel& served, const ServerMemory& server,
                           const ServingLoad& load, ServerLimits& limits) {
-  f.pool = memory.pool;
-  MemoryPlan& step = memory.step;
-  step.activations_bytes = f.pool->profile_bytes - workspace_bytes(served);
+  f.pool = server.pool;
   // Layers with a sliding window store less of long sequences. Bytes per token are those of the
   // longest request.
   const int64_t longest = longest_request(served.asked);
-  const int64_t per_sequence = memory.sequence_bytes;
+  const int64_t per_sequence = server.sequence_bytes;
   const double block_bytes = static_cast<double>(per_sequence) / static_cast<double>(longest) *
                              static_cast<double>(limits.block_tokens);
   const auto room = static_cast<double>(f.pool->cache_bytes);
   limits.cache_blocks = static_cast<int64_t>(room / std::max(1.0, block_bytes));
   const int64_t needed = blocks_needed(load, limits);
-  f.fits = needed <= limits.cache_blocks;
-  // Each data-parallel rank has its own cache.
-  f.largest_batch =
-      f.fits ? checked_multiply(std::max<int64_t>(1, static_cast<int64_t>(room) / per_sequence),
-                                served.plan.dp)
-             : 0;
   const auto bytes_of = [&](int64_t blocks) {
     return static_cast<int64_t>(std::ceil(static_cast<double>(blocks) * block_bytes));
   };
-  f.cache_bytes = bytes_of(std::max(needed, limits.cache_blocks));
-  add_totals(f, served, step);
-  f.workspace_bytes = checked_add(f.workspace_bytes, f.pool->graphs_bytes);
-  f.overhead_bytes = checked_add(f.overhead_bytes, f.pool->graphs_bytes);
-  f.peak_bytes = checked_add(f.peak_bytes, f.pool->graphs_bytes);
+  Memory& m = f.memory;
+  m = server.step;
+  m.activations_bytes = f.pool->profile_bytes - m.workspace_bytes;
+  m.workspace_bytes = checked_add(m.workspace_bytes, f.pool->graphs_bytes);
+  m.cache_bytes = bytes_of(std::max(needed, limits.cache_blocks));
   // Peak and limit both count what lies beside the rule's budget. It may lack the room.
-  f.usable_bytes =
+  m.usable_bytes =
       std::min(f.pool->visible_bytes,
                checked_add(f.pool->budget_bytes, beside_budget_bytes(*f.pool, stack_of(served))));
-  const bool has_blocks = f.fits;
-  f.fits = has_blocks && f.peak_bytes <= f.usable_bytes;
-  if (has_blocks && !f.fits) f.largest_batch = 0;
+  set_served_peak(m);
+  m.fits = m.fits && needed <= limits.cache_blocks;
+  // Each data-parallel rank has its own cache.
+  m.largest_batch =
+      m.fits ? checked_multiply(std::max<int64_t>(1, static_cast<int64_t>(room) / per_sequence),
+                                served.plan.dp)
+             : 0;
   return checked_add(f.pool->fixed_bytes, bytes_of(needed));
 }
 

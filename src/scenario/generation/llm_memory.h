@@ -2,7 +2,6 @@
 
 // Memory of a language model on each rank, and the size of the KV cache that fits beside it.
 
-#include "memory/plan.h"
 #include "scenario/generation/served_model.h"
 #include "sim/serving.h"
 
@@ -14,7 +13,7 @@ void add_batch_memory(LlmForecast& forecast, const ServedModel& served);
 /// The memory of a server but what its load needs: of the stage with room for the fewest sequences,
 /// which decides for all.
 struct ServerMemory {
-  MemoryPlan step;  ///< of a step that is as full as it gets
+  Memory step;  ///< that is as full as it gets, without a cache
   CachePool pool;
   int64_t sequence_bytes = 0;  ///< of the cache of the longest request
 };
@@ -23,8 +22,9 @@ ServerMemory server_memory(const ServedModel& served);
 /// Fills in the memory of a server, whose cache uses all remaining memory, and the number of blocks
 /// in `limits`. `forecast.fits` is whether the longest request of the load fits. Returns the bytes
 /// that this needs.
-int64_t add_server_memory(LlmForecast& forecast, const ServedModel& served, ServerMemory memory,
-                          const ServingLoad& load, ServerLimits& limits);
+int64_t add_server_memory(LlmForecast& forecast, const ServedModel& served,
+                          const ServerMemory& server, const ServingLoad& load,
+                          ServerLimits& limits);
 
 /// The warning of what does not fit: how much is missing, and with which change it would fit.
 void warn_of_memory(LlmForecast& forecast, const ServedModel& served, int64_t needed_bytes);

@@ -46,7 +46,7 @@ double PrefillWorkers::alone_s(int64_t prompt) const {
   for (int64_t past = 0; past < prompt; past += chunk)
     seconds += StagedStep(*served_, {{1, std::min(chunk, prompt - past), past}}, StepLaunch::kHost)
                    .through()
-                   .seconds;
+                   .value;
   return seconds;
 }
 

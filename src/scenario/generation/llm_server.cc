@@ -15,7 +15,7 @@
 namespace tilecast {
 namespace {
 
-Distribution distribution(const LatencySummary& s, const Estimate& alone) {
+Distribution distribution(const LatencySummary& s, const Interval& alone) {
   return {with_interval_of(alone, s.mean_s), with_interval_of(alone, s.median_s),
           with_interval_of(alone, s.p99_s)};
 }
@@ -88,7 +88,7 @@ LlmForecast::Serving describe(const ServingResult& s, const Request& request,
   // One server, over its data-parallel ranks.
   result.cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp});
   result.most_sequences =
-      std::min(checked_multiply(limits.max_num_seqs, limits.dp), alone.largest_batch);
+      std::min(checked_multiply(limits.max_num_seqs, limits.dp), *alone.memory.largest_batch);
   result.most_in_flight = s.most_in_flight;
   result.all = part(s.all, alone);
   if (s.steady) result.steady = part(*s.steady, alone);
@@ -157,8 +157,8 @@ void Server::add_memory(LlmForecast& f, Under& under, Advice advice) const {
   const int64_t worker_needed = add_server_memory(worker, served, *worker_memory_,
                                                   prompts_only(under.load), under.worker_limits);
   if (advice == Advice::kGive) tilecast::warn_of_memory(worker, served, worker_needed);
-  under.worker_bytes = worker.peak_bytes;
-  f.fits = f.fits && worker.fits;
+  under.worker_bytes = worker.memory.peak_bytes;
+  f.memory.fits = f.memory.fits && worker.memory.fits;
   for (Warning& warning : worker.warnings) {
     warning.facts.push_back({"prefill", int64_t{1}});
     f.warnings.push_back(std::move(warning));
@@ -203,7 +203,7 @@ void Server::add_serving(LlmForecast& f, const Request& asked, Advice advice,
   Under under{.load = make_load(asked), .typical = with_load(served_, asked)};
   under.load.stop_beyond = stop_beyond;
   add_memory(f, under, advice);
-  if (!f.fits) return;
+  if (!f.memory.fits) return;
   if (f.pool && f.pool->concurrency < 1) {
     f.warnings.push_back({WarningCode::kDoesNotStart,
                           "",

@@ -43,16 +43,14 @@ void add_warnings(StepForecast& f, const ServedModel& served, const std::string&
 
 }  // namespace
 
-Estimate estimate_of(const Totals& t) { return {t.seconds, t.low_s, t.high_s}; }
-
-Estimate sum(const Estimate& a, const Estimate& b, double times) {
-  return {a.seconds + times * b.seconds, a.low_s + times * b.low_s, a.high_s + times * b.high_s};
+Interval sum(const Interval& a, const Interval& b, double times) {
+  return {a.value + times * b.value, a.low + times * b.low, a.high + times * b.high};
 }
 
 void add_row(std::vector<KernelForecast>& rows, KernelForecast row) {
   const auto alike = std::find_if(rows.begin(), rows.end(), [&](const KernelForecast& k) {
-    return k.latency_s == row.latency_s && k.bytes == row.bytes && k.flops == row.flops &&
-           k.phase == row.phase && k.name == row.name && k.op == row.op;
+    return k.latency_s.value == row.latency_s.value && k.bytes == row.bytes &&
+           k.flops == row.flops && k.phase == row.phase && k.name == row.name && k.op == row.op;
   });
   if (alike == rows.end()) {
     rows.push_back(std::move(row));
@@ -64,7 +62,7 @@ void add_row(std::vector<KernelForecast>& rows, KernelForecast row) {
 StepForecast describe_step(const ServedModel& served, const std::string& name, const TimedStep& s,
                            std::vector<KernelForecast> rows) {
   StepForecast f;
-  f.time = estimate_of(s.totals);
+  f.time = s.totals.seconds;
   f.host_wait_s = s.totals.host_wait_s;
   f.kernels = std::move(rows);
   add_warnings(f, served, name, s);
@@ -79,28 +77,28 @@ StagedStep::StagedStep(const ServedModel& served, const std::vector<StepGroup>& 
     parts_.push_back(time_step(served, groups, launch, part));
 }
 
-Estimate StagedStep::through() const {
-  Estimate all;
+Interval StagedStep::through() const {
+  Interval all;
   for (size_t i = 0; i < parts_.size(); ++i)
-    all = sum(all, estimate_of(parts_[i].totals), static_cast<double>(served_.stages[i].count));
+    all = sum(all, parts_[i].totals.seconds, static_cast<double>(served_.stages[i].count));
   return all;
 }
 
-Estimate StagedStep::slowest() const {
-  Estimate most;
+Interval StagedStep::slowest() const {
+  Interval most;
   for (const TimedStep& s : parts_) {
-    most.seconds = std::max(most.seconds, s.totals.seconds);
-    most.low_s = std::max(most.low_s, s.totals.low_s);
-    most.high_s = std::max(most.high_s, s.totals.high_s);
+    const Interval& own = s.totals.seconds;
+    most = {std::max(most.value, own.value), std::max(most.low, own.low),
+            std::max(most.high, own.high)};
   }
   return most;
 }
 
-Estimate StagedStep::round(int64_t batches) const {
-  const Estimate one = through(), stage = slowest();
+Interval StagedStep::round(int64_t batches) const {
+  const Interval one = through(), stage = slowest();
   const auto count = static_cast<double>(batches);
-  return {std::max(one.seconds, count * stage.seconds), std::max(one.low_s, count * stage.low_s),
-          std::max(one.high_s, count * stage.high_s)};
+  return {std::max(one.value, count * stage.value), std::max(one.low, count * stage.low),
+          std::max(one.high, count * stage.high)};
 }
 
 double StagedStep::send_s() const {

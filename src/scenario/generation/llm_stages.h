@@ -9,10 +9,9 @@
 
 namespace tilecast {
 
-Estimate estimate_of(const Totals& totals);
 /// a + times · b. Both times come from the same models, so their errors are assumed to be fully
 /// correlated.
-Estimate sum(const Estimate& a, const Estimate& b, double times);
+Interval sum(const Interval& a, const Interval& b, double times);
 
 class StagedStep {
  public:
@@ -20,12 +19,12 @@ class StagedStep {
   StagedStep(const ServedModel& served, const std::vector<StepGroup>& groups, StepLaunch launch);
 
   /// Time of one batch through all stages, sends included.
-  Estimate through() const;
+  Interval through() const;
   /// Time of the stage that takes longest.
-  Estimate slowest() const;
+  Interval slowest() const;
   /// Until each of `batches` equal batches has gone through all stages once: no stage runs two at a
   /// time, and a batch starts again when it has ended.
-  Estimate round(int64_t batches) const;
+  Interval round(int64_t batches) const;
   double send_s() const;
   double host_wait_s() const;
 

@@ -65,25 +65,25 @@ TEST(Llm, FewerBitsMoreRanksAndShorterContextsAreFaster) {
     change(options);
     return forecast_text("llama-3-8b", "H100", options);
   };
-  EXPECT_LT(with([](Request& o) { o.execution.dtype = "fp8"; }).tpot.seconds, plain.tpot.seconds);
-  EXPECT_LT(with([](Request& o) { o.execution.tp = 2; }).tpot.seconds, plain.tpot.seconds);
-  EXPECT_LT(with([](Request& o) { o.prompt = 128; }).ttft.seconds, 0.2 * plain.ttft.seconds);
-  EXPECT_GT(with([](Request& o) { o.execution.cuda_graphs = false; }).tpot.seconds,
-            0.999 * plain.tpot.seconds);
-  EXPECT_LT(plain.course.front().time.seconds, plain.course.back().time.seconds);
+  EXPECT_LT(with([](Request& o) { o.execution.dtype = "fp8"; }).tpot.value, plain.tpot.value);
+  EXPECT_LT(with([](Request& o) { o.execution.tp = 2; }).tpot.value, plain.tpot.value);
+  EXPECT_LT(with([](Request& o) { o.prompt = 128; }).ttft.value, 0.2 * plain.ttft.value);
+  EXPECT_GT(with([](Request& o) { o.execution.cuda_graphs = false; }).tpot.value,
+            0.999 * plain.tpot.value);
+  EXPECT_LT(plain.course.front().time.value, plain.course.back().time.value);
 }
 
 TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
   Request options{.prompt = 4096, .output = 512};
-  options.batch = forecast_text("llama-3-8b", "L40S", options).largest_batch;
+  options.batch = *forecast_text("llama-3-8b", "L40S", options).memory.largest_batch;
   ASSERT_GT(options.batch, 1);
   const LlmForecast fits = forecast_text("llama-3-8b", "L40S", options);
-  EXPECT_TRUE(fits.fits);
+  EXPECT_TRUE(fits.memory.fits);
   options.batch += 1;
   const LlmForecast more = forecast_text("llama-3-8b", "L40S", options);
-  EXPECT_FALSE(more.fits);
-  EXPECT_EQ(more.largest_batch, fits.batch);
-  EXPECT_GT(more.latency.seconds, fits.latency.seconds);
+  EXPECT_FALSE(more.memory.fits);
+  EXPECT_EQ(more.memory.largest_batch, fits.batch);
+  EXPECT_GT(more.latency.value, fits.latency.value);
   const std::string said = "; the largest batch that fits is " + std::to_string(fits.batch);
   EXPECT_TRUE(std::any_of(more.warnings.begin(), more.warnings.end(), [&](const Warning& warning) {
     return warning.code == WarningCode::kDoesNotFit &&
@@ -94,7 +94,7 @@ TEST(Llm, TheLargestBatchFitsAndTheNextDoesNot) {
 TEST(Llm, AWindowCapsTheCache) {
   const LlmForecast near = forecast_text("gemma-3-1b", "L40S", {.prompt = 512, .output = 8});
   const LlmForecast far = forecast_text("gemma-3-1b", "L40S", {.prompt = 16384, .output = 8});
-  EXPECT_LT(far.cache_bytes, 10 * near.cache_bytes);
+  EXPECT_LT(far.memory.cache_bytes, 10 * near.memory.cache_bytes);
 }
 
 TEST(Llm, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
@@ -144,7 +144,8 @@ TEST(Llm, BadRequestsSayWhatToDo) {
 
 TEST(Llm, WhatIsStoredInFourBitsRunsEverywhere) {
   const LlmForecast f = forecast_text("llama-3-8b", "A100", {.execution = {.dtype = "int4_wo"}});
-  EXPECT_LT(f.weights_bytes, forecast_text("llama-3-8b", "A100", {}).weights_bytes / 2);
+  EXPECT_LT(f.memory.weights_bytes,
+            forecast_text("llama-3-8b", "A100", {}).memory.weights_bytes / 2);
   EXPECT_TRUE(std::any_of(f.decode.kernels.begin(), f.decode.kernels.end(),
                           [](const KernelForecast& k) { return k.extrapolated; }));
 }
@@ -169,8 +170,8 @@ TEST(Llm, TotalsAreThoseOfTheKernels) {
   EXPECT_NEAR(f.communication_s, communication, 1e-12);
   EXPECT_GT(communication, 0);
   // The host's launches add a little to the prefill.
-  EXPECT_NEAR(f.latency.seconds / seconds, 1, 0.02);
-  EXPECT_GE(f.latency.seconds * (1 + 1e-12), seconds);
+  EXPECT_NEAR(f.latency.value / seconds, 1, 0.02);
+  EXPECT_GE(f.latency.value * (1 + 1e-12), seconds);
 }
 
 TEST(Llm, FlopsAreThoseOfAllTokens) {
@@ -189,8 +190,8 @@ TEST(Llm, FlopsAreThoseOfAllTokens) {
 TEST(Llm, JsonHoldsWhatTheTableSays) {
   const LlmForecast f = forecast_text("mixtral-8x7b", "H100", {.batch = 4, .execution = {.tp = 2}});
   const Json json = Json::parse(to_json(f));
-  EXPECT_EQ(json.at("time_to_first_token").at("seconds").get<double>(), f.ttft.seconds);
-  EXPECT_EQ(json.at("memory").at("largest_batch").get<int64_t>(), f.largest_batch);
+  EXPECT_EQ(json.at("time_to_first_token").at("seconds").get<double>(), f.ttft.value);
+  EXPECT_EQ(json.at("memory").at("largest_batch").get<int64_t>(), f.memory.largest_batch);
   EXPECT_FALSE(json.at("decode").at("kernels").empty());
   EXPECT_NE(llm_table(f).find("time per output token"), std::string::npos);
 }
@@ -227,7 +228,7 @@ TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
                           "activations_bytes", "workspace_bytes", "framework_bytes", "fits"})
     EXPECT_TRUE(json.at("memory").contains(key)) << key;
   EXPECT_EQ(json.at("mode"), "inference");
-  EXPECT_EQ(json.at("latency_s"), f.request.seconds);
+  EXPECT_EQ(json.at("latency_s"), f.request.value);
   EXPECT_EQ(json.at("ranks"), 2);
   const Json& m = json.at("memory");
   EXPECT_EQ(m.at("peak_bytes").get<int64_t>(),
@@ -239,7 +240,7 @@ TEST(Llm, JsonHoldsTheKeysOfEveryForecast) {
   Request options{
       .kind = RequestKind::kServe, .prompt = 100, .output = 10, .load = {.concurrency = 4}};
   const LlmForecast s = forecast_text("llama-3-8b", "H100", options);
-  EXPECT_EQ(Json::parse(to_json(s)).at("latency_s").get<double>(), s.serving->all.e2e.mean.seconds);
+  EXPECT_EQ(Json::parse(to_json(s)).at("latency_s").get<double>(), s.serving->all.e2e.mean.value);
 }
 
 /// Qwen3-Next-80B-A3B: 12 layers of attention with 2 key heads of 256, 36 recurrent layers with 32
@@ -264,7 +265,7 @@ TEST(Llm, StatesAreNotBytesOfAToken) {
   EXPECT_EQ(f.kv_bytes_per_token, 12 * 2 * 2 * 256 * 2);
   EXPECT_EQ(f.window_bytes_per_token, 0);
   EXPECT_EQ(f.state_bytes_per_sequence, decoder.state_bytes) << "of all ranks";
-  EXPECT_GT(f.cache_bytes, decoder.state_bytes / 2);
+  EXPECT_GT(f.memory.cache_bytes, decoder.state_bytes / 2);
 }
 
 TEST(Llm, CachesOfWindowsAreSaid) {
@@ -296,7 +297,7 @@ TEST(Llm, TheRuleOfMemoryIsThatOfTheSoftware) {
     Request request{.batch = 4096, .prompt = 4096, .output = 8};
     request.execution.software = software;
     const LlmForecast f = forecast_text("llama-3-8b", "H100", request);
-    EXPECT_FALSE(f.fits);
+    EXPECT_FALSE(f.memory.fits);
     return join(warning_texts(f.warnings), "; ");
   };
   EXPECT_NE(shortage(software_of("vllm")).find("(gpu_memory_utilization 0.9)"), std::string::npos);

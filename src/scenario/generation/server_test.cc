@@ -32,7 +32,7 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
   options.load.rate = 15;
   const LlmForecast busy = forecast_server("llama-3-8b", "H100", options);
   ASSERT_TRUE(calm.serving && busy.serving && calm.serving->steady && busy.serving->steady);
-  EXPECT_LT(calm.serving->steady->tpot.median.seconds, busy.serving->steady->tpot.median.seconds);
+  EXPECT_LT(calm.serving->steady->tpot.median.value, busy.serving->steady->tpot.median.value);
   EXPECT_LT(calm.serving->mean_batch, busy.serving->mean_batch);
   EXPECT_NEAR(calm.serving->all.requests_per_s, 1, 0.15);
   EXPECT_TRUE(calm.serving->keeps_up && busy.serving->keeps_up);
@@ -54,7 +54,7 @@ TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
     ASSERT_TRUE(server.serving && server.serving->steady);
     EXPECT_NEAR(server.serving->steady->output_tokens_per_s / batch.tokens_per_s, 1, 0.15)
         << clients;
-    EXPECT_NEAR(server.latency.seconds / batch.latency.seconds, 1, 0.15) << clients;
+    EXPECT_NEAR(server.latency.value / batch.latency.value, 1, 0.15) << clients;
   }
 }
 
@@ -65,7 +65,7 @@ TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
   for (const int64_t clients : {1, 4, 16, 64, 256}) {
     options.load.concurrency = clients;
     const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
-    fit = f.largest_batch;
+    fit = *f.memory.largest_batch;
     ASSERT_LT(clients, fit);
     EXPECT_GT(f.serving->all.output_tokens_per_s, before) << clients;
     EXPECT_EQ(f.serving->preemptions, 0) << clients;
@@ -84,9 +84,9 @@ TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
     options.load.rate = 0.001;
     options.load.requests = 20;
     const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
-    EXPECT_NEAR(f.serving->all.ttft.p99.seconds / f.ttft.seconds, 1, 0.01)
+    EXPECT_NEAR(f.serving->all.ttft.p99.value / f.ttft.value, 1, 0.01)
         << static_cast<int>(software);
-    EXPECT_NEAR(f.serving->all.tpot.p99.seconds / f.tpot.seconds, 1, 0.01)
+    EXPECT_NEAR(f.serving->all.tpot.p99.value / f.tpot.value, 1, 0.01)
         << static_cast<int>(software);
   }
 }
@@ -131,7 +131,7 @@ TEST(Server, RangesAndTracesGiveLengths) {
   EXPECT_EQ(range.prompt, 900);
   EXPECT_EQ(range.output, 150);
   EXPECT_EQ(range.serving->all.requests, 200);
-  EXPECT_GT(range.serving->all.e2e.p99.seconds, 1.1 * range.serving->all.e2e.median.seconds);
+  EXPECT_GT(range.serving->all.e2e.p99.value, 1.1 * range.serving->all.e2e.median.value);
 
   Request traced;
   traced.load.trace = {{0, 100, 10}, {0.5, 300, 30}};
@@ -180,12 +180,12 @@ TEST(Server, LimitsShapeWhatItDoes) {
   const LlmForecast::Serving plain = *forecast_server("llama-3-8b", "H100", options).serving;
   const auto few = with([](Request& o) { o.load.max_num_seqs = 8; });
   EXPECT_LT(few.all.output_tokens_per_s, plain.all.output_tokens_per_s);
-  EXPECT_GT(few.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  EXPECT_GT(few.all.ttft.mean.value, plain.all.ttft.mean.value);
   EXPECT_LE(few.mean_batch, 8);
   const auto hit = with([](Request& o) { o.load.prefix_hit_rate = 0.8; });
-  EXPECT_LT(hit.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  EXPECT_LT(hit.all.ttft.mean.value, plain.all.ttft.mean.value);
   const auto slow = with([](Request& o) { o.load.server_overhead_s = 0.1; });
-  EXPECT_GT(slow.all.ttft.mean.seconds, plain.all.ttft.mean.seconds);
+  EXPECT_GT(slow.all.ttft.mean.value, plain.all.ttft.mean.value);
   const auto good = with([](Request& o) { o.load.tpot_s = 1; });
   EXPECT_NEAR(*good.goodput_requests_per_s, plain.all.requests_per_s, 1e-9);
   EXPECT_EQ(*with([](Request& o) { o.load.tpot_s = 1e-6; }).goodput_requests_per_s, 0);
@@ -196,10 +196,10 @@ TEST(Server, WhatDoesNotFitIsForecastAlone) {
   Request options{.prompt = 1000, .output = 100};
   options.load.concurrency = 4;
   const LlmForecast f = forecast_server("llama-3.1-70b", "H100", options);
-  EXPECT_FALSE(f.fits);
-  EXPECT_EQ(f.largest_batch, 0);
+  EXPECT_FALSE(f.memory.fits);
+  EXPECT_EQ(f.memory.largest_batch, 0);
   EXPECT_FALSE(f.serving);
-  EXPECT_GT(f.latency.seconds, 0);
+  EXPECT_GT(f.latency.value, 0);
   EXPECT_EQ(f.warnings.front().code, WarningCode::kDoesNotFit);
   EXPECT_EQ(warning_text(f.warnings.front()).rfind("does not fit: ", 0), 0u);
 }

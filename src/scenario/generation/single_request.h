@@ -17,9 +17,9 @@ LlmForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model, 
 
 /// A time under load, with an interval as wide, relative to it, as that of a single request. Queues
 /// increase the uncertainty; this is not modelled.
-inline Estimate with_interval_of(const Estimate& alone, double seconds) {
-  if (alone.seconds <= 0) return {seconds, seconds, seconds};
-  return {seconds, seconds * alone.low_s / alone.seconds, seconds * alone.high_s / alone.seconds};
+inline Interval with_interval_of(const Interval& alone, double seconds) {
+  if (alone.value <= 0) return {seconds, seconds, seconds};
+  return {seconds, seconds * alone.low / alone.value, seconds * alone.high / alone.value};
 }
 
 }  // namespace tilecast

@@ -34,7 +34,7 @@ bool has_16_bits(const std::string& dtype) {
 void warn(LlmForecast& forecast, const std::optional<LlmForecast>& reference, Warning warning,
           double least_share) {
   // A precision that does not fit is no alternative.
-  if (!reference || (!reference->fits && forecast.fits)) return;
+  if (!reference || (!reference->memory.fits && forecast.memory.fits)) return;
   const size_t before = warning.facts.size();
   const auto compare = [&](const char* name, double seconds, double reference_s) {
     if (seconds < (1 + least_share) * reference_s) return;
@@ -43,9 +43,9 @@ void warn(LlmForecast& forecast, const std::optional<LlmForecast>& reference, Wa
     warning.facts.push_back({std::string("reference_") + name + "_s", reference_s});
   };
   // A prompt that takes longer matters where the whole request is not shorter for it.
-  if (forecast.request.seconds >= reference->request.seconds)
-    compare("ttft", forecast.ttft.seconds, reference->ttft.seconds);
-  if (forecast.output > 1) compare("tpot", forecast.tpot.seconds, reference->tpot.seconds);
+  if (forecast.request.value >= reference->request.value)
+    compare("ttft", forecast.ttft.value, reference->ttft.value);
+  if (forecast.output > 1) compare("tpot", forecast.tpot.value, reference->tpot.value);
   if (warning.facts.size() > before) forecast.warnings.push_back(std::move(warning));
 }
 

@@ -25,8 +25,7 @@ TEST(SlowerPrecision, IsAWarningWhereATimeIsNoShorterThanIn16Bits) {
       request.execution.dtype = dtype;
       const LlmForecast low = forecast_llm(forecaster(), model, gpu, request);
       const auto checked = std::get<LlmForecast>(ask(forecaster(), model, gpu, request));
-      const bool slower =
-          low.ttft.seconds >= own.ttft.seconds || low.tpot.seconds >= own.tpot.seconds;
+      const bool slower = low.ttft.value >= own.ttft.value || low.tpot.value >= own.tpot.value;
       ++(slower ? warned : silent);
       ASSERT_EQ(checked.warnings.size(), low.warnings.size() + (slower ? 1 : 0))
           << name << " " << dtype;
@@ -53,10 +52,10 @@ TEST(SlowerPrecision, OfTheCacheIsAWarningToo) {
   for (const char* software : {"sglang", "trtllm"}) {
     request.execution.software = parse_software(software, "");
     request.execution.kv_dtype.clear();
-    const double own_s = forecast_llm(forecaster(), model, gpu, request).tpot.seconds;
+    const double own_s = forecast_llm(forecaster(), model, gpu, request).tpot.value;
     request.execution.kv_dtype = "fp8";
     const auto checked = std::get<LlmForecast>(ask(forecaster(), model, gpu, request));
-    const bool slower = checked.tpot.seconds > 1.02 * own_s;
+    const bool slower = checked.tpot.value > 1.02 * own_s;
     ++(slower ? warned : silent);
     if (!slower) continue;
     ASSERT_FALSE(checked.warnings.empty());

@@ -143,11 +143,11 @@ StepCosts::StepCosts(const ServedModel& served, size_t part, const std::vector<i
           [this](const auto& x) { return kind_s({x[0], x[1], x[2]}, Kind::kGroup, false); })),
       draft_(grid<2>(KnownTimes::What::kDraft,
                      [this](const auto& x) {
-                       return served_.drafter->draft(x[0], std::max<int64_t>(1, x[1] - 1)).seconds;
+                       return served_.drafter->draft(x[0], std::max<int64_t>(1, x[1] - 1)).value;
                      })),
       draft_fresh_(grid<2>(
           KnownTimes::What::kDraftFresh,
-          [this](const auto& x) { return served_.drafter->pass({{x[0], x[1], 0}}).seconds; })),
+          [this](const auto& x) { return served_.drafter->pass({{x[0], x[1], 0}}).value; })),
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),
                    require_op("data_reduce_scatter")} {

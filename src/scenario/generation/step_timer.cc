@@ -44,7 +44,8 @@ void run_step(const ServedModel& served, TimedStep& s, StepLaunch launch) {
 }
 
 void add_seconds(Totals& totals, double more_s) {
-  for (double* seconds : {&totals.seconds, &totals.low_s, &totals.high_s}) *seconds += more_s;
+  Interval& seconds = totals.seconds;
+  seconds = {seconds.value + more_s, seconds.low + more_s, seconds.high + more_s};
 }
 
 TimedStep time_share(const ServedModel& served, const ServedStage& layers,

@@ -84,7 +84,7 @@ TrainingStep with_kernels_at(const ParallelStep& parallel, int end) {
     double seconds = 0, at_end_s = 0;
     for (size_t c = 0; c < parts.size(); ++c) {
       const Totals& totals = parts[c]->pass.totals;
-      const double end_s = end < 0 ? totals.low_s : totals.high_s;
+      const double end_s = end < 0 ? totals.seconds.low : totals.seconds.high;
       seconds += totals.seconds;
       at_end_s += end_s;
       scale_kernels(stage.parts[c], totals.seconds > 0 ? end_s / totals.seconds : 1);
@@ -106,8 +106,8 @@ void add_interval(Forecast& f, const ParallelStep& step) {
     const double exchanges = seconds(with_exchanges_at(step.step(), end)) - f.latency_s;
     return std::hypot(kernels, exchanges);
   };
-  f.latency_low_s = std::max(0.0, f.latency_s - deviation(-1));
-  f.latency_high_s = f.latency_s + deviation(1);
+  f.latency_s.low = std::max(0.0, f.latency_s - deviation(-1));
+  f.latency_s.high = f.latency_s + deviation(1);
 }
 
 struct Work {
@@ -184,17 +184,13 @@ void add_rows(Forecast& f, const ParallelStep& step, const PassSetup& setup) {
 }
 
 StageForecast describe_stage(const ParallelStep& step, int64_t stage, const StageTimes& times,
-                             const MemoryForecast& memory) {
+                             const Memory& memory) {
   StageForecast f{.stage = stage,
                   .compute_s = times.compute_s,
                   .communication_s = times.communication_s,
                   .exposed_communication_s = times.exposed_communication_s,
                   .bubble_s = times.bubble_s,
-                  .weights_bytes = memory.weights_bytes,
-                  .gradients_bytes = memory.gradients_bytes,
-                  .optimizer_bytes = memory.optimizer_bytes,
-                  .activations_bytes = memory.activations_bytes,
-                  .peak_bytes = memory.peak_bytes};
+                  .memory = memory};
   const ParallelPlan& plan = step.plan();
   for (int64_t c = 0; c < plan.pipeline.chunks; ++c)
     f.layers += plan.parts[static_cast<size_t>(c * plan.pp + stage)].count;
@@ -234,10 +230,9 @@ void add_stages(Forecast& f, const ParallelStep& step, const StepTimes& times,
   p.microbatches = plan.pipeline.microbatches;
   p.virtual_stages = plan.pipeline.chunks;
   p.simulated_ranks = times.simulated_replicas * plan.pp;
-  std::map<std::vector<const ModelPart*>, MemoryForecast> memories;
   for (int64_t s = 0; s < plan.pp; ++s) {
     const StageTimes& stage = times.stages[static_cast<size_t>(s)];
-    const MemoryForecast memory = rank_memory(step.parts_of(s), s, setup, plan);
+    const PassMemory memory = rank_memory(step.parts_of(s), s, setup, plan);
     if (s == 0 || memory.peak_bytes > f.memory.peak_bytes) f.memory = memory;
     p.stages.push_back(describe_stage(step, s, stage, memory));
     const auto slowest = static_cast<size_t>(p.slowest_stage);
@@ -321,7 +316,7 @@ void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& t
   f.parameters = modules.parameters;
   const ParallelStep step(setup, timing, modules);
   const StepTimes times = simulate_step(step.step(), Folding::kSymmetric);
-  f.latency_s = times.seconds;
+  f.latency_s.value = times.seconds;
   add_interval(f, step);
   add_rows(f, step, setup);
   add_stages(f, step, times, setup);

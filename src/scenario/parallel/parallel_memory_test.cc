@@ -19,7 +19,7 @@ TEST(Parallel, GradientsAndBucketsAreWhatIsThereAtThePeak) {
     Request request = training(8);
     request.execution.dp = dp;
     request.execution.microbatches = 2;
-    const MemoryForecast m = forecast(request).memory;
+    const PassMemory m = forecast(request).memory;
     EXPECT_EQ(m.gradients_bytes + m.gradient_buckets_bytes, m.at_peak.gradients_bytes) << dp;
     EXPECT_EQ(m.gradient_buckets_bytes > 0, dp > 1);
   }
@@ -54,7 +54,7 @@ TEST(Parallel, MainCopiesTakeTheBytesThatMegatronStates) {
         request.optimizer = Optimizer::kAdam;
         request.parallel.main_params = MainParams::kFp32;
         request.parallel.zero = zero;
-        const MemoryForecast memory = forecast(request).memory;
+        const PassMemory memory = forecast(request).memory;
         const double bytes = static_cast<double>(memory.weights_bytes + memory.gradients_bytes +
                                                  memory.optimizer_bytes);
         const double expected =
@@ -79,7 +79,7 @@ int64_t saved_bytes(Request request, size_t stage, const std::string& model = "g
   request.execution.attention = AttentionKind::kFlash;
   const auto activations = [&](int64_t batch) {
     request.batch = batch;
-    return forecast(request, model).parallel->stages[stage].activations_bytes;
+    return forecast(request, model).parallel->stages[stage].memory.activations_bytes;
   };
   return (activations(4) - activations(2)) / 2;
 }

@@ -32,7 +32,7 @@ TEST(Parallel, OneRankOfAClusterIsOneGpuToTheBit) {
   request.parallel.cluster = "dgx-a100";
   const Forecast cluster = forecast(request);
   EXPECT_EQ(alone.latency_s, cluster.latency_s);
-  EXPECT_EQ(alone.latency_low_s, cluster.latency_low_s);
+  EXPECT_EQ(alone.latency_s.low, cluster.latency_s.low);
   EXPECT_EQ(alone.memory.peak_bytes, cluster.memory.peak_bytes);
   ASSERT_TRUE(cluster.parallel);
   EXPECT_EQ(cluster.parallel->ranks, 1);
@@ -330,9 +330,9 @@ TEST(Parallel, TheIntervalContainsTheExchanges) {
   const double share = exposed.parallel->exposed_communication_s / exposed.latency_s;
   ASSERT_GT(share, 0.05);
   // 80 % of what is not measured lies within half to twice.
-  EXPECT_GT(exposed.latency_high_s / exposed.latency_s, 1 + 0.9 * share);
-  EXPECT_LT(exposed.latency_low_s / exposed.latency_s, 1 - 0.45 * share);
-  EXPECT_LT(exposed.latency_low_s, exposed.latency_s);
+  EXPECT_GT(exposed.latency_s.high / exposed.latency_s, 1 + 0.9 * share);
+  EXPECT_LT(exposed.latency_s.low / exposed.latency_s, 1 - 0.45 * share);
+  EXPECT_LT(exposed.latency_s.low, exposed.latency_s);
 }
 
 }  // namespace

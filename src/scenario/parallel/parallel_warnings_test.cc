@@ -85,7 +85,7 @@ TEST(Parallel, MemoryThatHardlySufficesIsSaid) {
     const bool tight = codes_of(f).contains("tight_memory");
     seen = seen || tight;
     const double share =
-        static_cast<double>(f.memory.margin_bytes) / static_cast<double>(f.memory.usable_bytes());
+        static_cast<double>(f.memory.margin_bytes()) / static_cast<double>(f.memory.usable_bytes);
     EXPECT_EQ(tight, share >= 0 && share < 1 - 1 / 1.1) << batch;
     if (!f.memory.fits) break;
   }

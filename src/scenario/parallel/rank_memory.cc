@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
-#include "scenario/generation/cache_pool.h"
+#include "scenario/memory_total.h"
 
 namespace tilecast {
 namespace {
@@ -15,6 +15,44 @@ int64_t share(int64_t bytes, int64_t experts, bool divided, const ParallelPlan& 
   return ceil_divide(checked_add(bytes, checked_multiply(experts, plan.ep - 1)), plan.data_ranks());
 }
 
+/// What the parts of a stage keep adds up; one of them computes at a time.
+PartMemory all_parts(const std::vector<const ModelPart*>& parts,
+                     const std::vector<int64_t>& in_flight) {
+  PartMemory all;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const PartMemory& own = parts[i]->memory;
+    all.weights_bytes = checked_add(all.weights_bytes, own.weights_bytes);
+    all.gradients_bytes = checked_add(all.gradients_bytes, own.gradients_bytes);
+    all.expert_weights_bytes = checked_add(all.expert_weights_bytes, own.expert_weights_bytes);
+    all.expert_gradients_bytes =
+        checked_add(all.expert_gradients_bytes, own.expert_gradients_bytes);
+    all.optimizer_bytes = checked_add(all.optimizer_bytes, own.optimizer_bytes);
+    all.saved_bytes = checked_add(all.saved_bytes, checked_multiply(in_flight[i], own.saved_bytes));
+    all.optimizer_temporaries_bytes =
+        checked_add(all.optimizer_temporaries_bytes, own.optimizer_temporaries_bytes);
+    all.inputs_bytes = std::max(all.inputs_bytes, own.inputs_bytes);
+    all.working_bytes = std::max(all.working_bytes, own.working_bytes);
+    all.gathered_bytes = std::max(all.gathered_bytes, own.gathered_bytes);
+  }
+  return all;
+}
+
+/// What several passes of a step hold at their peak. When the optimizer steps, nothing is saved for
+/// a backward pass, and no parameters are gathered.
+void set_step_peak(PassMemory& memory, const PartMemory& all, Zero zero) {
+  const int64_t stepping = all.optimizer_temporaries_bytes;
+  const int64_t passing = all.working_bytes + (zero == Zero::kParameters ? all.gathered_bytes : 0);
+  const bool in_step = stepping > all.saved_bytes + passing;
+  memory.at_peak = {.weights_bytes = memory.weights_bytes,
+                    .gradients_bytes = memory.gradients_bytes,
+                    .optimizer_bytes = memory.optimizer_bytes,
+                    .activations_bytes = in_step ? 0 : all.saved_bytes,
+                    .temporaries_bytes = in_step ? stepping : passing,
+                    .inputs_bytes = all.inputs_bytes};
+  memory.peak_phase = in_step ? "optimizer" : "backward";
+  memory.peak_node = "";
+}
+
 }  // namespace
 
 bool is_plain(const Request& request, const ParallelPlan& plan) {
@@ -22,66 +60,29 @@ bool is_plain(const Request& request, const ParallelPlan& plan) {
          request.parallel.zero == Zero::kNone && !request.parallel.has_fp32_copies();
 }
 
-MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
-                           const PassSetup& setup, const ParallelPlan& plan) {
+PassMemory rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
+                       const PassSetup& setup, const ParallelPlan& plan) {
   const Parallel& p = setup.request.parallel;
-  MemoryForecast memory =
+  PassMemory memory =
       forecast_memory(parts.front()->pass.graph(), parts.front()->pass.work->memory, setup);
+  const PartMemory all = all_parts(parts, most_in_flight(plan.pipeline, stage));
+  memory.weights_bytes =
+      share(all.weights_bytes, all.expert_weights_bytes, p.zero == Zero::kParameters, plan);
+  memory.gradients_bytes =
+      share(all.gradients_bytes, all.expert_gradients_bytes, p.zero >= Zero::kGradients, plan);
+  memory.optimizer_bytes = all.optimizer_bytes;  // the optimizer step was divided already
+  memory.activations_bytes = all.saved_bytes + all.working_bytes + all.inputs_bytes;
+  memory.optimizer_temporaries_bytes = all.optimizer_temporaries_bytes;
   const bool plain = parts.size() == 1 && is_plain(setup.request, plan);
-  const std::vector<int64_t> in_flight = most_in_flight(plan.pipeline, stage);
-  int64_t expert_weights = 0, expert_gradients = 0;
-  int64_t weights = 0, gradients = 0, optimizer = 0, inputs = 0, saved = 0, working = 0,
-          gathered = 0, stepping = 0;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const PartMemory& own = parts[i]->memory;
-    weights = checked_add(weights, own.weights_bytes);
-    gradients = checked_add(gradients, own.gradients_bytes);
-    expert_weights = checked_add(expert_weights, own.expert_weights_bytes);
-    expert_gradients = checked_add(expert_gradients, own.expert_gradients_bytes);
-    optimizer = checked_add(optimizer, own.optimizer_bytes);
-    inputs = std::max(inputs, own.inputs_bytes);
-    saved = checked_add(saved, checked_multiply(in_flight[i], own.saved_bytes));
-    working = std::max(working, own.working_bytes);
-    gathered = std::max(gathered, own.gathered_bytes);
-    stepping = checked_add(stepping, own.optimizer_temporaries_bytes);
-  }
+  if (!plain) set_step_peak(memory, all, p.zero);
   // DistributedDataParallel's buckets are as large as the gradients; Megatron's gradients are views
   // of its buffer.
-  const bool buckets = plan.data_ranks() > 1 && !p.has_fp32_copies() && p.zero == Zero::kNone;
-  memory.weights_bytes = share(weights, expert_weights, p.zero == Zero::kParameters, plan);
-  memory.gradients_bytes = share(gradients, expert_gradients, p.zero >= Zero::kGradients, plan);
-  memory.optimizer_bytes = optimizer;  // the optimizer step was divided already
-  memory.activations_bytes = saved + working + inputs;
-  memory.optimizer_temporaries_bytes = stepping;
-  int64_t peak = checked_add(memory.workspace_bytes, memory.framework_bytes);
-  if (plain) {
-    peak = memory.peak_bytes;
-  } else {
-    // When the optimizer steps, nothing is saved for a backward pass, and no parameters are
-    // gathered.
-    const int64_t passing = working + (p.zero == Zero::kParameters ? gathered : 0);
-    const bool in_step = stepping > saved + passing;
-    const int64_t computed = in_step ? stepping : saved + passing;
-    for (const int64_t bytes :
-         {memory.weights_bytes, memory.gradients_bytes, memory.optimizer_bytes, computed, inputs})
-      peak = checked_add(peak, bytes);
-    memory.at_peak = {.weights_bytes = memory.weights_bytes,
-                      .gradients_bytes = memory.gradients_bytes,
-                      .optimizer_bytes = memory.optimizer_bytes,
-                      .activations_bytes = in_step ? 0 : saved,
-                      .temporaries_bytes = in_step ? stepping : passing,
-                      .inputs_bytes = inputs};
-    memory.peak_phase = in_step ? "optimizer" : "backward";
-    memory.peak_node = "";
+  if (plan.data_ranks() > 1 && !p.has_fp32_copies() && p.zero == Zero::kNone) {
+    memory.gradient_buckets_bytes = all.gradients_bytes;
+    memory.at_peak.gradients_bytes =
+        checked_add(memory.at_peak.gradients_bytes, all.gradients_bytes);
   }
-  if (buckets) {
-    peak = checked_add(peak, gradients);
-    memory.gradient_buckets_bytes = gradients;
-    memory.at_peak.gradients_bytes = checked_add(memory.at_peak.gradients_bytes, gradients);
-  }
-  memory.peak_bytes = peak;
-  memory.margin_bytes = visible_bytes(setup.device) - peak;
-  memory.fits = memory.margin_bytes >= 0;
+  set_peak(memory);
   return memory;
 }
 

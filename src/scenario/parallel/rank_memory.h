@@ -14,7 +14,7 @@ bool is_plain(const Request& request, const ParallelPlan& plan);
 
 /// Memory of the stage with these parts (pointers may repeat). One pass of one micro-batch runs at
 /// a time; the tensors that the backward passes of the others need stay in memory.
-MemoryForecast rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
-                           const PassSetup& setup, const ParallelPlan& plan);
+PassMemory rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
+                       const PassSetup& setup, const ParallelPlan& plan);
 
 }  // namespace tilecast

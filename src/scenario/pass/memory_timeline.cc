@@ -9,8 +9,8 @@
 #include "memory/replay.h"
 #include "memory/stack.h"
 #include "request/access.h"
-#include "scenario/generation/cache_pool.h"
 #include "scenario/internal.h"
+#include "scenario/memory_total.h"
 #include "scenario/parallel/parallel_plan.h"
 #include "scenario/pass/pass.h"
 #include "scenario/pass/pass_images.h"
@@ -118,7 +118,7 @@ MemoryTimeline Forecaster::memory_timeline(const ModelRef& model_ref, const GpuR
                 "GPUs and micro-batches, or ask for the forecast, which states the peak of a rank");
   const Graph graph = build_graph(model, used, precision);
   const Lifetimes lifetimes = find_lifetimes(graph, {.folded = false, .zero_grad = used.zero_grad});
-  const MemoryForecast memory = forecast_memory(graph, {model, device, used, precision});
+  const PassMemory memory = forecast_memory(graph, {model, device, used, precision});
 
   MemoryTimeline timeline;
   timeline.model = model.name;

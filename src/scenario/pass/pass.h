@@ -76,9 +76,9 @@ struct PassSetup {
   const Precision& precision;
 };
 
-MemoryForecast forecast_memory(const Graph& graph, const PassSetup& setup);
+PassMemory forecast_memory(const Graph& graph, const PassSetup& setup);
 /// The same, of a plan that was made before.
-MemoryForecast forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup);
+PassMemory forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup);
 
 /// nullopt if not even one sequence fits.
 std::optional<int64_t> largest_fitting_batch(const PassSetup& setup,
@@ -86,8 +86,5 @@ std::optional<int64_t> largest_fitting_batch(const PassSetup& setup,
 
 /// Bytes by use as the façade names them.
 MemoryParts parts_of(const BytesByUse& bytes);
-
-/// Whether cuBLAS gets the larger workspace: compute capability 9.0 and 10.0.
-bool has_large_workspace(const Device& device);
 
 }  // namespace tilecast

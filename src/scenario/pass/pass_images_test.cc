@@ -135,7 +135,8 @@ TEST(PassImages, SeveralRanksTrainItToo) {
   stages.execution.pp = 2;
   stages.execution.microbatches = 2;
   const Forecast staged = forecast(kConfig, stages);
-  EXPECT_GT(staged.parallel->stages[0].weights_bytes, 2 * kTower) << "held by the first stage";
+  EXPECT_GT(staged.parallel->stages[0].memory.weights_bytes, 2 * kTower)
+      << "held by the first stage";
 }
 
 TEST(PassImages, ATowerOfAnotherWidthThanTheTextIsRefusedWithImages) {

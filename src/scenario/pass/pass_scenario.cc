@@ -10,9 +10,9 @@
 #include "devices/cluster.h"
 #include "request/access.h"
 #include "scenario/fit.h"
-#include "scenario/generation/cache_pool.h"
 #include "scenario/generation/expert_precision.h"
 #include "scenario/internal.h"
+#include "scenario/memory_total.h"
 #include "scenario/parallel/adapter_remarks.h"
 #include "scenario/parallel/parallel.h"
 #include "scenario/pass/model_facts.h"
@@ -41,8 +41,6 @@ void add_times(Forecast& forecast, const TimedPass& pass) {
         forecast.model_flops, checked_multiply(row.flops - row.recomputed_flops, row.count));
   }
   forecast.latency_s = pass.totals.seconds;
-  forecast.latency_low_s = pass.totals.low_s;
-  forecast.latency_high_s = pass.totals.high_s;
   forecast.host_wait_s = pass.totals.host_wait_s;
   forecast.forward_s = pass.timeline.phase_s(Phase::kForward);
   forecast.backward_s = pass.timeline.phase_s(Phase::kBackward);
@@ -70,11 +68,7 @@ ParallelForecast on_one_rank(const Forecast& f, const Request& used) {
                       .backward_s = f.backward_s,
                       .optimizer_s = f.optimizer_s,
                       .compute_s = f.latency_s,
-                      .weights_bytes = f.memory.weights_bytes,
-                      .gradients_bytes = f.memory.gradients_bytes,
-                      .optimizer_bytes = f.memory.optimizer_bytes,
-                      .activations_bytes = f.memory.activations_bytes,
-                      .peak_bytes = f.memory.peak_bytes}}};
+                      .memory = f.memory}}};
 }
 
 /// One rank, one micro-batch.
@@ -106,13 +100,12 @@ void forecast_one_rank(Forecast& forecast, const Inquiry& inquiry, const PassSet
 }
 
 void warn_of_shortage(Forecast& forecast, const PassSetup& setup, Detail detail) {
-  MemoryForecast& memory = forecast.memory;
+  PassMemory& memory = forecast.memory;
   if (forecast.parallel && forecast.parallel->ranks > 1 && is_tight(memory))
     forecast.warnings.push_back(tight_memory(memory, setup.device));
   if (memory.fits) return;
-  Shortage shortage{.needed_bytes = memory.peak_bytes,
-                    .usable_bytes = visible_bytes(setup.device),
-                    .largest_batch = {}};
+  Shortage shortage{
+      .needed_bytes = memory.peak_bytes, .usable_bytes = memory.usable_bytes, .largest_batch = {}};
   // A graph file fixes its batch, so there is no largest one.
   if (setup.model.takes_batch() && !forecast.parallel && detail != Detail::kNumbers) {
     memory.largest_batch =

@@ -11,7 +11,7 @@
 #include "collectives/paths.h"
 #include "placement/costs.h"
 #include "placement/search.h"
-#include "scenario/generation/cache_pool.h"
+#include "scenario/memory_total.h"
 #include "scenario/parallel/parallel_plan.h"
 #include "scenario/pass/model_facts.h"
 #include "scenario/recommendation/table_kernels.h"
@@ -83,7 +83,7 @@ class RecommendationPass {
 
   void fill(Forecast& f) {
     const RecommendationTimes times = simulate_recommendation(step());
-    f.latency_s = times.seconds;
+    f.latency_s.value = times.seconds;
     f.forward_s = times.forward_s;
     f.backward_s = times.backward_s;
     f.optimizer_s = times.optimizer_s;
@@ -227,15 +227,15 @@ class RecommendationPass {
   /// That of the kernels of the slowest rank, as a share of their time.
   void add_interval(Forecast& f) const {
     const TableKernels& tables = tables_[slowest()];
-    double seconds = dense_.totals.seconds, low = dense_.totals.low_s, high = dense_.totals.high_s;
+    auto [seconds, low, high] = dense_.totals.seconds;
     for (const KernelTime& time : tables.times) {
       seconds += time.seconds;
       low += time.low_s;
       high += time.high_s;
     }
     if (seconds <= 0) return;
-    f.latency_low_s = f.latency_s * low / seconds;
-    f.latency_high_s = f.latency_s * high / seconds;
+    f.latency_s.low = f.latency_s * low / seconds;
+    f.latency_s.high = f.latency_s * high / seconds;
   }
 
   void add_memory(Forecast& f) const {
@@ -248,17 +248,15 @@ class RecommendationPass {
       most = bytes;
       const int64_t states = state_bytes(r);
       f.memory = memory_;
-      MemoryForecast& m = f.memory;
+      PassMemory& m = f.memory;
       m.weights_bytes += loads_[r].bytes - states;
       m.optimizer_bytes += states;
       m.activations_bytes += buffers;
       m.at_peak.weights_bytes += loads_[r].bytes - states;
       m.at_peak.optimizer_bytes += states;
       m.at_peak.activations_bytes += buffers;
-      m.peak_bytes = checked_add(memory_.peak_bytes, bytes);
+      set_peak(m, checked_add(memory_.peak_bytes - memory_.overhead_bytes(), bytes));
     }
-    f.memory.margin_bytes = visible_bytes(setup_.device) - f.memory.peak_bytes;
-    f.memory.fits = f.memory.margin_bytes >= 0;
   }
 
   int64_t state_bytes(size_t rank) const {
@@ -283,18 +281,13 @@ class RecommendationPass {
     p.communication_s = times.communication_s;
     p.exposed_communication_s = times.exposed_s;
     p.simulated_ranks = plan_.ranks();
-    const MemoryForecast& m = f.memory;
     p.stages = {{.forward_s = times.forward_s,
                  .backward_s = times.backward_s,
                  .optimizer_s = times.optimizer_s,
                  .compute_s = times.compute_s,
                  .communication_s = times.communication_s,
                  .exposed_communication_s = times.exposed_s,
-                 .weights_bytes = m.weights_bytes,
-                 .gradients_bytes = m.gradients_bytes,
-                 .optimizer_bytes = m.optimizer_bytes,
-                 .activations_bytes = m.activations_bytes,
-                 .peak_bytes = m.peak_bytes}};
+                 .memory = f.memory}};
     const double sum_bytes =
         static_cast<double>(placing_.batch) * static_cast<double>(dtype_bits(placing_.dtype)) / 8;
     for (size_t r = 0; r < loads_.size(); ++r)
@@ -312,7 +305,7 @@ class RecommendationPass {
   const TimingSetup& timing_;
   ParallelPlan plan_;
   TimedPass dense_;
-  MemoryForecast memory_;
+  PassMemory memory_;
   PlacementSetup placing_;
   ShardProblem problem_;
   TablePlacement placement_;

@@ -144,7 +144,7 @@ std::array<double, 4> seconds_of_reuse(const std::string& list) {
   const Forecast f = forecaster.forecast(load_model_ref(path), gpu, inference(4096, 1));
   const auto row = std::find_if(f.kernels.begin(), f.kernels.end(),
                                 [](const KernelForecast& k) { return k.op == "embedding_bags"; });
-  const double model = row == f.kernels.end() ? 0 : row->latency_s;
+  const double model = row == f.kernels.end() ? 0 : row->latency_s.value;
   const ShardForecast placed = shard_tables({.tables = path, .cluster = "dgx-h100", .batch = 4096});
   return {bag, bags, model, placed.tables.front().forward_s};
 }

@@ -37,9 +37,7 @@ const Device& amd_device(const GpuRef& gpu) {
 SolverForecast forecast_of(const SolverTime& time) {
   return {.name = time.solver->name,
           .algorithm = time.solver->algorithm,
-          .latency_s = time.seconds,
-          .low_s = time.low_s,
-          .high_s = time.high_s,
+          .latency_s = {time.seconds, time.low_s, time.high_s},
           .listed_probability = time.listed_probability,
           .ranked_s = time.ranked_s,
           .parameters = {}};
@@ -74,11 +72,13 @@ void set_gain(TuneForecast& forecast) {
   const SolverForecast &best = forecast.solvers.front(), &other = forecast.fallback;
   if (other.name.empty() || other.name == best.name) return;
   const auto spread = [&](double a, double b) { return std::hypot(std::log(a), std::log(b)); };
-  forecast.gain_ratio = other.latency_s / best.latency_s;
-  forecast.gain_low_ratio = forecast.gain_ratio * std::exp(-spread(other.latency_s / other.low_s,
-                                                                   best.high_s / best.latency_s));
-  forecast.gain_high_ratio = forecast.gain_ratio * std::exp(spread(other.high_s / other.latency_s,
-                                                                   best.latency_s / best.low_s));
+  forecast.gain_ratio.value = other.latency_s / best.latency_s;
+  forecast.gain_ratio.low =
+      forecast.gain_ratio * std::exp(-spread(other.latency_s / other.latency_s.low,
+                                             best.latency_s.high / best.latency_s));
+  forecast.gain_ratio.high =
+      forecast.gain_ratio *
+      std::exp(spread(other.latency_s.high / other.latency_s, best.latency_s / best.latency_s.low));
 }
 
 TuneForecast tune(const ConvProblem& problem, const Device& device, const TuneOptions& options) {
