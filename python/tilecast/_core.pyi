@@ -156,46 +156,46 @@ class MemoryRemedy(Record):
     largest_batch: int | None
     """the largest batch that fits"""
 
-class Memory(Record):
-    """Memory of one rank."""
+class PassMemory(Record):
+    """Memory of one rank in a pass or training step."""
     peak_bytes: int
-    """the largest sum over time: the parts of at_peak, workspace and framework [bytes]"""
-    at_peak: MemoryParts
-    """what the peak holds"""
-    peak_phase: str
-    """phase of the peak"""
-    peak_node: str
-    """the operator that runs at the peak"""
+    """the largest sum over time, with workspace and framework; the parts need not be at their largest then [bytes]"""
     weights_bytes: int
     """parameters and buffers [bytes]"""
     gradients_bytes: int
-    """of all parameters, without the buckets [bytes]"""
-    gradient_buckets_bytes: int
-    """DistributedDataParallel's buckets, copies of the gradients for their reduction: at_peak.gradients_bytes contains them [bytes]"""
+    """of all parameters, without buckets for their reduction [bytes]"""
     optimizer_bytes: int
     """optimizer states [bytes]"""
     activations_bytes: int
-    """the largest sum of tensors that the forward and the backward pass compute, and the inputs [bytes]"""
-    optimizer_temporaries_bytes: int
-    """the largest sum of tensors that the optimizer step computes beside its states [bytes]"""
+    """the largest sum of tensors that the forward and the backward pass compute, and inputs; over several ranks of all micro-batches in flight; of text generation, of a step [bytes]"""
     workspace_bytes: int
-    """workspace of cuBLAS [bytes]"""
+    """workspaces of libraries, and captured CUDA graphs [bytes]"""
     framework_bytes: int
     """context and code of the framework [bytes]"""
-    stack: str
-    """the software that workspace and framework are of"""
     device_bytes: int
     """memory of the device by its data sheet [bytes]"""
     usable_bytes: int
-    """what programs see of the device's memory [bytes]"""
+    """what programs see of it; of a server at most the budget of its cache's rule and what lies beside [bytes]"""
     margin_bytes: int
     """usable memory less peak; below 0 if it does not fit [bytes]"""
     fits: bool
-    """whether the peak does, without fragmentation"""
+    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill workers fit"""
+    largest_batch: int | None
+    """the largest batch that fits; of a server, sequences of full length; null: none, or not computed"""
+    at_peak: MemoryParts
+    """what the peak holds, beside workspace and framework"""
+    peak_phase: str
+    """phase of the peak: forward, backward or optimizer"""
+    peak_node: str
+    """the operator that runs at the peak"""
+    gradient_buckets_bytes: int
+    """DistributedDataParallel's buckets, copies of the gradients for their reduction: at_peak.gradients_bytes contains them [bytes]"""
+    optimizer_temporaries_bytes: int
+    """the largest sum of tensors that the optimizer step computes beside its states [bytes]"""
+    stack: str
+    """the software that workspace and framework are of"""
     reserved_bytes: int | None
     """what the caching allocator takes at most, with workspace and framework, if the peak hardly fits [bytes]"""
-    largest_batch: int | None
-    """the largest batch that fits"""
     remedies: list[MemoryRemedy]
     """if it does not fit: the memory after changing one option, the smallest peak first; then of several together, if none alone is enough"""
 
@@ -236,7 +236,7 @@ class Kernel(Record):
     extrapolated: bool
     """outside the training range"""
     extrapolated_feature: str | None
-    """the feature that is furthest outside the training range, or what was not measured; only if extrapolated"""
+    """the feature that is furthest outside the training range, or what was not measured: model, dtype, scheme, software, architecture, combination, batch, backward, convolution, vendor or law (docs/explanation/laws.md); only if extrapolated"""
 
 class Stage(Record):
     """One rank of one pipeline stage. Compute, exposed communication and bubble sum up to the latency."""
@@ -262,16 +262,16 @@ class Stage(Record):
     """communication while nothing is computed [s]"""
     bubble_s: float
     """waiting for other stages [s]"""
+    peak_bytes: int
+    """the largest sum over time, with workspace and framework; the parts need not be at their largest then [bytes]"""
     weights_bytes: int
     """parameters and buffers [bytes]"""
     gradients_bytes: int
-    """gradients of the parameters [bytes]"""
+    """of all parameters, without buckets for their reduction [bytes]"""
     optimizer_bytes: int
     """optimizer states [bytes]"""
     activations_bytes: int
-    """at most, of all micro-batches in flight [bytes]"""
-    peak_bytes: int
-    """the largest sum over time [bytes]"""
+    """the largest sum of tensors that the forward and the backward pass compute, and inputs; over several ranks of all micro-batches in flight; of text generation, of a step [bytes]"""
 
 class RankTables(Record):
     """The embedding tables of one rank of a recommendation model."""
@@ -307,7 +307,7 @@ class Forecast(_Forecast):
     seq: int
     """length of a sequence [tokens]"""
     dtype: str
-    """the dtype that was used, as in --dtype"""
+    """the dtype that was used, as in --dtype; schemes of different layers are joined by +"""
     dtype_source: str
     """where the dtype comes from: asked, default, graph, or the field or file of the checkpoint that states it"""
     latency_s: float
@@ -344,7 +344,7 @@ class Forecast(_Forecast):
     """the same over the number of GPUs [1/s]"""
     training_run: TrainingRun | None
     """training on the option `tokens`; null: not given"""
-    memory: Memory
+    memory: PassMemory
     """over several ranks: of the rank that needs most"""
     kernels: list[Kernel]
     """over several ranks: of one rank of each stage, over all micro-batches"""
@@ -389,7 +389,7 @@ class Forecast(_Forecast):
     warning_codes: list[str]
     """code of each warning, in the order of warnings"""
 
-class Estimate(_Estimate):
+class Interval(_Interval):
     """A time with its 80 % interval."""
     seconds: float
     """forecast [s]"""
@@ -409,22 +409,22 @@ class CoursePoint(Record):
     high_s: float
     """80 % interval [s]"""
 
-class LlmMemory(Record):
-    """Memory of one rank of text generation."""
+class Memory(Record):
+    """Memory of one rank."""
     peak_bytes: int
-    """peak memory of one rank [bytes]"""
+    """the largest sum over time, with workspace and framework; the parts need not be at their largest then [bytes]"""
     weights_bytes: int
     """parameters and buffers [bytes]"""
     gradients_bytes: int
-    """0: none [bytes]"""
+    """of all parameters, without buckets for their reduction [bytes]"""
     optimizer_bytes: int
-    """0: none [bytes]"""
-    cache_bytes: int
-    """KV cache [bytes]"""
+    """optimizer states [bytes]"""
     activations_bytes: int
-    """tensors that a step computes [bytes]"""
+    """the largest sum of tensors that the forward and the backward pass compute, and inputs; over several ranks of all micro-batches in flight; of text generation, of a step [bytes]"""
+    cache_bytes: int
+    """keys, values and states of text generation; a server reserves all that it may use [bytes]"""
     workspace_bytes: int
-    """workspace of libraries [bytes]"""
+    """workspaces of libraries, and captured CUDA graphs [bytes]"""
     framework_bytes: int
     """context and code of the framework [bytes]"""
     overhead_bytes: int
@@ -432,20 +432,22 @@ class LlmMemory(Record):
     device_bytes: int
     """memory of the device by its data sheet [bytes]"""
     usable_bytes: int
-    """memory that may be used (gpu_memory_utilization) [bytes]"""
+    """what programs see of it; of a server at most the budget of its cache's rule and what lies beside [bytes]"""
+    margin_bytes: int
+    """usable memory less peak; below 0 if it does not fit [bytes]"""
     fits: bool
-    """whether the static batch fits; for a server, the longest request"""
-    largest_batch: int
-    """how many sequences of full length fit"""
+    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill workers fit"""
+    largest_batch: int | None
+    """the largest batch that fits; of a server, sequences of full length; null: none, or not computed"""
 
 class CachePool(Record):
     """The cache of a server on one rank as its software sizes it at the start."""
     rule: str
-    """the software's option"""
+    """the software's option, e.g. gpu_memory_utilization"""
     fraction: float
     """its value"""
     visible_bytes: int
-    """memory that programs see [bytes]"""
+    """memory that programs see: without the driver's [bytes]"""
     budget_bytes: int
     """what the rule allows for weights, activations and cache [bytes]"""
     weights_bytes: int
@@ -467,7 +469,7 @@ class CachePool(Record):
     max_model_len: int
     """longest sequence that the server accepts [tokens]"""
     concurrency: float
-    """sequences of max_model_len that fit"""
+    """sequences of max_model_len that fit: vLLM's maximum concurrency"""
 
 class Step(_Step):
     """One prefill or decode step, or one run of the vision tower."""
@@ -480,7 +482,7 @@ class Step(_Step):
     host_wait_s: float
     """time that the GPU waits for the host to launch kernels [s]"""
     limits: dict[str, float]
-    """share of the kernels' time by what limits them"""
+    """share of the kernels' time by what limits them: compute, memory, latency or network"""
     kernels: list[Kernel]
     """the kernels of the step"""
 
@@ -500,7 +502,7 @@ class Vision(Record):
     """that all images add to a prompt [tokens]"""
     images_together: int
     """images that the tower gets at once, at most"""
-    time: Estimate
+    time: Interval
     """of the tower for all prompts; part of time_to_first_token"""
     step: Step | None
     """one run of the tower; null: no images"""
@@ -515,18 +517,18 @@ class Drafts(Record):
     """of a token, if those before it are accepted"""
     tokens_per_step: float
     """that a step of a sequence writes on average [tokens]"""
-    time: Estimate
+    time: Interval
     """of the drafts of one step, part of the step's time"""
     weights_bytes: int
     """of one rank, part of the memory's weights_bytes [bytes]"""
 
 class Distribution(Record):
     """Mean, median and 99th percentile over requests."""
-    mean: Estimate
+    mean: Interval
     """over all requests"""
-    median: Estimate
+    median: Interval
     """of all requests"""
-    p99: Estimate
+    p99: Interval
     """the 99th percentile"""
 
 class ServedPart(_ServedPart):
@@ -669,7 +671,7 @@ class LlmForecast(_LlmForecast):
     software: str
     """whose kernels and scheduler: a value of --software"""
     latency_s: float
-    """static: from the first prompt token to the last output token of the batch; continuous: mean end-to-end time of a request [s]"""
+    """static: from the first prompt token to the last output token of the batch; continuous: mean end-to-end time of a request, over all requests [s]"""
     latency_low_s: float
     """80 % interval [s]"""
     latency_high_s: float
@@ -680,14 +682,14 @@ class LlmForecast(_LlmForecast):
     """0: none [s]"""
     optimizer_s: float
     """0: none [s]"""
-    time_to_first_token: Estimate
+    time_to_first_token: Interval
     """from the arrival of the prompts until all sequences have a token; of a server, of a single request of mean lengths when idle, as the next two"""
-    time_per_output_token: Estimate
+    time_per_output_token: Interval
     """mean over the tokens after the first"""
-    request: Estimate
+    request: Interval
     """from the arrival to the last token"""
     course: list[CoursePoint]
-    """time of a decode step by the length of the cache"""
+    """time of a decode step by the length of the cache, in the middle of each part of the output"""
     tokens_per_s: float
     """output tokens of all sequences [1/s]"""
     tokens_per_s_per_gpu: float
@@ -701,7 +703,7 @@ class LlmForecast(_LlmForecast):
     parameters: int
     """of the language model, which names of models count"""
     active_parameters: int
-    """parameters that one token uses"""
+    """parameters that one token uses, embedding table included"""
     multiplied_parameters: int
     """active parameters without embedding tables that are only looked up"""
     flops_per_token: int
@@ -709,14 +711,14 @@ class LlmForecast(_LlmForecast):
     attention_flops_per_token: int
     """of these, in attention [FLOP]"""
     kv_bytes_per_token: int
-    """KV cache over all ranks: what a token adds while all layers keep it [bytes]"""
+    """KV cache over all ranks, each head counted once: what a token adds while all layers keep it [bytes]"""
     window_bytes_per_token: int
     """of these, the bytes of layers that keep the last tokens only [bytes]"""
     window_tokens: int
     """how many tokens these keep at most; 0: there are none [tokens]"""
     state_bytes_per_sequence: int
     """of recurrent layers, over all ranks [bytes]"""
-    memory: LlmMemory
+    memory: Memory
     """memory of one rank"""
     cache_pool: CachePool | None
     """the cache of a server on one rank as its software sizes it; null for PyTorch"""
@@ -762,11 +764,11 @@ class AcceleratorLayer(Record):
     count: int
     """number of identical layers"""
     cycles: float
-    """of one, as the next [cycles]"""
+    """of one [cycles]"""
     low_cycles: float
-    """at least, of a layer without a fixed point [cycles]"""
+    """between the two without a fixed point [cycles]"""
     high_cycles: float
-    """at most [cycles]"""
+    """between the two without a fixed point [cycles]"""
     converged: bool
     """whether it reached a fixed point"""
     instructions: float
@@ -821,17 +823,17 @@ class AcceleratorForecast(_AcceleratorForecast):
     cycles: float
     """of the pass [cycles]"""
     low_cycles: float
-    """at least [cycles]"""
+    """between the two without a fixed point [cycles]"""
     high_cycles: float
-    """at most [cycles]"""
+    """between the two without a fixed point [cycles]"""
     host_cycles: float
     """of operators that the accelerator does not run [cycles]"""
     latency_s: float
     """time of the pass [s]"""
     latency_low_s: float
-    """at least [s]"""
+    """between the two without a fixed point [s]"""
     latency_high_s: float
-    """at most [s]"""
+    """between the two without a fixed point [s]"""
     macs: int
     """multiplications of the pass"""
     host_macs: int
@@ -895,9 +897,9 @@ class ComparedGpu(Record):
     """the dtype that was used"""
     error: str | None
     """why there is no forecast; all numbers are null then"""
-    ttft: Estimate | None
+    ttft: Interval | None
     """of a server under load: 99th percentile of the steady state"""
-    tpot: Estimate | None
+    tpot: Interval | None
     """of a server under load: 99th percentile of the steady state"""
     goodput_requests_per_s: float | None
     """requests that meet the limits on TTFT and TPOT; null: no limits were given [1/s]"""
@@ -1082,9 +1084,9 @@ class MemoryTimeline(Record):
     allocated_bytes: int
     """torch.cuda.max_memory_allocated: blocks in use, with workspaces [bytes]"""
     reserved_low_bytes: int
-    """torch.cuda.max_memory_reserved, at least [bytes]"""
+    """torch.cuda.max_memory_reserved, at least: the segments that hold the peak [bytes]"""
     reserved_high_bytes: int
-    """the same by a simulation of the caching allocator over two steps [bytes]"""
+    """the same at most: what a simulated caching allocator takes over two steps, without ever giving back [bytes]"""
     workspace_bytes: int
     """workspace of cuBLAS [bytes]"""
     framework_bytes: int
@@ -1173,11 +1175,11 @@ class Collective(Record):
     algorithm: str
     """of the library"""
     start_s: float
-    """start-up and steps [s]"""
+    """start-up and steps: what more bandwidth does not shorten [s]"""
     transfer_s: float
     """the bytes: latency_s less start_s [s]"""
     bus_bytes_per_s: float
-    """as nccl-tests define it [bytes/s]"""
+    """as nccl-tests define it: comparable with the rate of the links [bytes/s]"""
     link_bytes: float
     """that one rank sends inside its node [bytes]"""
     network_bytes: float
@@ -1190,7 +1192,7 @@ class TrainingWinner(Record):
     options: str
     """of tilecast forecast, beside the shared ones"""
     latency_low_s: float
-    """80 % interval [s]"""
+    """80 % interval of a step [s]"""
     latency_high_s: float
     """80 % interval [s]"""
     extrapolated: bool
@@ -1248,19 +1250,19 @@ class TrainingCandidate(Record):
     bound_s: float
     """a step takes at least so long [s]"""
     peak_bytes: int
-    """of the rank that needs most, as the next [bytes]"""
+    """the largest sum over time, with workspace and framework; the parts need not be at their largest then [bytes]"""
     margin_bytes: int
-    """the GPU's memory less peak_bytes [bytes]"""
+    """usable memory less peak; below 0 if it does not fit [bytes]"""
     reserve_bytes: int
     """that has to stay free [bytes]"""
     weights_bytes: int
     """parameters and buffers [bytes]"""
     gradients_bytes: int
-    """gradients of the parameters [bytes]"""
+    """of all parameters, without buckets for their reduction [bytes]"""
     optimizer_bytes: int
     """optimizer states [bytes]"""
     activations_bytes: int
-    """tensors that are kept for the backward pass [bytes]"""
+    """the largest sum of tensors that the forward and the backward pass compute, and inputs; over several ranks of all micro-batches in flight; of text generation, of a step [bytes]"""
     compute_s: float | None
     """mean of the stages of a simulated step, as the next two [s]"""
     exposed_communication_s: float | None
@@ -1287,7 +1289,7 @@ class PlanAlternative(Record):
     value: str
     """its value"""
     candidate: int
-    """index of the candidate"""
+    """index of the candidate; if none fits, the one that misses least memory"""
 
 class ImpossibleDegrees(Record):
     """A reason why degrees of a space are impossible."""
@@ -1390,9 +1392,9 @@ class ServingCandidate(Record):
     all2all_backend: str
     """how tokens reach the ranks with their experts"""
     prefill_workers: int
-    """servers of the same layout that compute prompts only"""
+    """servers of the same layout that compute prompts only; 0: replicas do so themselves"""
     replicas: int
-    """as many as the GPUs hold"""
+    """as many as the GPUs hold; GPUs that are left over are idle"""
     dtype: str
     """empty: the checkpoint's own"""
     kv_dtype: str
@@ -1428,7 +1430,7 @@ class ServingCandidate(Record):
     user_tokens_per_s: float | None
     """1 / mean_tpot_s [1/s]"""
     gpu_tokens_per_s: float | None
-    """tokens_per_s over all GPUs [1/s]"""
+    """tokens_per_s over all GPUs, idle ones too [1/s]"""
     cost_of_million_tokens: float | None
     """in the unit of the price"""
     ttft_low_s: float | None
@@ -1624,7 +1626,7 @@ class TuneProblem(Record):
     fallback: Solver | None
     """what MIOpen takes where it has neither database nor search, by an assumed order of solvers; null: nothing"""
     gain_ratio: float
-    """time of the fallback over that of the best"""
+    """time of the fallback over that of the best; 1 without a fallback"""
     gain_low_ratio: float
     """80 % interval"""
     gain_high_ratio: float
@@ -1830,6 +1832,101 @@ class AcceleratorEvaluations(Record):
     """errors by accelerator and operator; of cycles, which have no interval"""
     accelerators: list[AcceleratorEvaluation]
     """one entry for each file"""
+
+class TrainError(Record):
+    """Errors of one GPU, operator and dtype."""
+    gpu: str
+    """id of the GPU"""
+    op: str
+    """operator"""
+    dtype: str
+    """of the operands, or the quantization scheme"""
+    software: str
+    """software whose kernels were measured"""
+    count: int
+    """number of rows"""
+    mape_percent: float
+    """mean absolute error [%]"""
+    median_percent: float
+    """median of the absolute errors [%]"""
+    roofline_mape_percent: float
+    """mean absolute error of the roofline, on the same rows [%]"""
+
+class Training(Record):
+    """The errors of new weights."""
+    schema_version: int
+    """of this schema"""
+    held_out: list[TrainError]
+    """of a tenth of the rows, never trained on"""
+    left_out: list[TrainError]
+    """of each GPU by models that never saw it"""
+    left_out_architecture: list[TrainError]
+    """of each GPU by models that saw no GPU of its architecture"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+
+class CollectiveError(Record):
+    """Errors of the collectives of one GPU."""
+    split: str
+    """fitted, held-out sizes, held-out ranks (or nodes), and from 1 MB left-out GPU and left-out links: all GPUs with links of a generation"""
+    gpu: str
+    """id of the GPU"""
+    collective: str | None
+    """what it does; null: all of NCCL's"""
+    count: int
+    """number of rows"""
+    mape_percent: float
+    """mean absolute error [%]"""
+    median_percent: float
+    """median of the absolute errors [%]"""
+    p90_percent: float
+    """90th percentile of the absolute errors [%]"""
+
+class CollectiveTraining(Record):
+    """The errors of fitted curves of collectives."""
+    schema_version: int
+    """of this schema"""
+    errors: list[CollectiveError]
+    """by split, GPU and collective"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+
+class CalibrationError(Record):
+    """Errors of one kind of kernels, means of its rows."""
+    kind: str
+    """matmul, softmax, ..."""
+    count: int
+    """number of rows; 0: too few to calibrate the kind"""
+    before_percent: float
+    """without the calibration [%]"""
+    after_percent: float
+    """of each row by a calibration that did not see it [%]"""
+
+class Calibration(Record):
+    """Errors of forecasts before and after a calibration."""
+    schema_version: int
+    """of this schema"""
+    gpu: str
+    """id of the GPU"""
+    kinds: list[CalibrationError]
+    """all kinds of kernels"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+
+class Sweep(Record):
+    """Forecasts of all combinations of lists."""
+    schema_version: int
+    """of this schema"""
+    output: str
+    """the CSV file with a row for each combination"""
+    combinations: int
+    """how many"""
+    failed: int
+    """without a forecast: see `error` in the file"""
+    front: list[int]
+    """`index` of the combinations that no other one of the same model and options beats in cycles, multipliers and bytes on the chip"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
 
 class GpuEntry(Record):
     """A bundled device, with the numbers of its data sheet."""
@@ -2701,10 +2798,10 @@ def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gp
 def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
 def shard(tables: Path, *, cluster: Path, **options: Unpack[ShardKeywords]) -> Placement: ...
 def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations: ...
-def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[TrainKeywords]) -> None: ...
+def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[TrainKeywords]) -> Training | CollectiveTraining: ...
 def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
-def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> None: ...
-def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> None: ...
+def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...
+def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> Calibration: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...
 def gpus(name: str | None = None) -> list[GpuEntry]: ...
 def clusters(name: str | None = None) -> list[ClusterEntry]: ...

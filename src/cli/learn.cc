@@ -11,13 +11,18 @@ namespace {
 
 /// On standard output: --output-file names what was learned. `after`: below the table.
 void show_learned(const Reply& reply, const Given& given, const std::string& after) {
-  const std::string format = format_of(given);
-  const std::string text = *view(reply.answer, format, output_style(""));
+  const std::string format = has(given, "format") ? text_of(given, "format") : "table";
+  const std::string text = view(reply.answer, format, output_style("")).value();
   const bool is_table = format == "table";
   emit(is_table ? text + after : text, "", is_table ? reply.warnings : std::vector<std::string>());
 }
 
-CommandOption learned_format() { return format_option({"table", "json"}); }
+/// -o names the file of what was learned; this is the format of what is shown.
+CommandOption learned_format() {
+  CommandOption option = format_option({"table", "json"});
+  option.default_value = "table";
+  return option;
+}
 
 void run_train(const Command& command, const Given& given) {
   const Reply reply = ask_with_progress(command, given);
