@@ -170,7 +170,7 @@ def main() -> int:
         checks.check("calibration", (Path(folder) / "l4.json").read_text(), "tilecast calibrate")
         for path in sorted((ROOT / "data/clusters").glob("*.json")):
             checks.check("cluster_file", path.read_text(), str(path))
-        checks.check("train", (ROOT / "data/weights/errors.json").read_text(), "tilecast train")
+        checks.check("errors", (ROOT / "data/weights/errors.json").read_text(), "tilecast train")
         # The schemas do refuse: a key too many, a key too few, a display string for a number.
         entry = json.loads(checks.run("gpus --format json"))[0]
         assert refuses("gpus", [{**entry, "extra": 1}])

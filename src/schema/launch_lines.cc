@@ -72,7 +72,7 @@ std::string torchtitan(const TrainingPlan& plan, const TrainingCandidate& c) {
                          : c.schedule == PipelineSchedule::k1F1B ? kSchedules[1]
                                                                  : kSchedules[2];
   CommandLine words(fmt::format("torchrun --nnodes {} --nproc-per-node {} -m torchtitan.train",
-                          plan.nodes, plan.ranks / plan.nodes));
+                                plan.nodes, plan.ranks / plan.nodes));
   words.add("--training.seq_len", plan.seq)
       .add("--training.global_batch_size", plan.batch)
       .add("--training.local_batch_size",
