@@ -89,21 +89,37 @@ static SizeList size_list(const OpDef& op, const std::vector<GivenSize>& sizes) 
 
 namespace {
 
-/// Kernels of one operator with their conditions.
-struct AskedKernels {
+/// Kernels of one operator, their conditions and times.
+struct TimedKernels {
   std::vector<Kernel> kernels;
   Conditions conditions;
+  std::vector<KernelTime> times;
 };
 
-AskedKernels asked_kernels(const std::string& op, const Device& device, const std::string& dtype,
-                           const std::vector<GivenSize>& sizes, const KernelOptions& options) {
+TimedKernels timed_kernels(const std::string& op, const Device& device, const std::string& dtype,
+                           const std::vector<GivenSize>& sizes, const KernelOptions& options,
+                           const Predictor& predictor) {
   Request checked;
   set_option(checked, *find_option("clocks", RequestKind::kPass), options.clocks);
-  return {
+  TimedKernels timed{
       kernels_of_sizes(op, parse_dtype(dtype, "`dtype`"), size_list(op_def(require_op(op)), sizes)),
       {.software = parse_software(options.software, "`software`"),
        .caches = options.warm ? Caches::kWarm : Caches::kCold,
-       .clock_hz = clock_of(options.clocks, device)}};
+       .clock_hz = clock_of(options.clocks, device)},
+      {}};
+  timed.times.resize(timed.kernels.size());
+  predictor.predict(timed.kernels, device, timed.conditions, timed.times);
+  return timed;
+}
+
+std::vector<KernelForecast> rows_of(const TimedKernels& timed) {
+  std::vector<KernelForecast> rows;
+  for (size_t i = 0; i < timed.kernels.size(); ++i) {
+    KernelForecast& row = rows.emplace_back(describe(timed.kernels[i], timed.times[i]));
+    row.name = row.op;
+    row.phase = "forward";
+  }
+  return rows;
 }
 
 /// Where rows of the same software and precision are from.
@@ -145,25 +161,24 @@ std::vector<KernelForecast> Forecaster::kernel(const std::string& op, const GpuR
                                                const std::string& dtype,
                                                const std::vector<GivenSize>& sizes,
                                                const KernelOptions& options) const {
-  return explained_kernel(op, gpu, dtype, sizes, options).kernels;
+  return rows_of(timed_kernels(op, gpu.content->device, dtype, sizes, options,
+                               impl_->predictor(parse_predictor(options.predictor))));
 }
 
 KernelAnswer Forecaster::explained_kernel(const std::string& op, const GpuRef& gpu,
                                           const std::string& dtype,
                                           const std::vector<GivenSize>& sizes,
                                           const KernelOptions& options) const {
-  const Predictor& predictor = impl_->predictor(parse_predictor(options.predictor));
   const Device& device = gpu.content->device;
-  const auto [kernels, conditions] = asked_kernels(op, device, dtype, sizes, options);
-  std::vector<KernelTime> times(kernels.size());
-  predictor.predict(kernels, device, conditions, times);
+  const TimedKernels timed = timed_kernels(op, device, dtype, sizes, options,
+                                           impl_->predictor(parse_predictor(options.predictor)));
   KernelAnswer answer;
-  for (size_t i = 0; i < kernels.size(); ++i) {
-    KernelForecast& row = answer.kernels.emplace_back(describe(kernels[i], times[i]));
-    row.name = row.op;
-    row.phase = "forward";
+  answer.kernels = rows_of(timed);
+  for (size_t i = 0; i < timed.kernels.size(); ++i) {
+    const Kernel& kernel = timed.kernels[i];
+    const KernelTime& time = timed.times[i];
     answer.explanations.push_back(explanation_of(
-        kernels[i], times[i], explain(kernels[i], device, conditions, times[i], impl_->weights)));
+        kernel, time, explain(kernel, device, timed.conditions, time, impl_->weights)));
   }
   return answer;
 }
