@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -40,6 +41,22 @@ void run_parallel(size_t count, int wanted, const std::function<void()>& called,
   }
   others.clear();  // joins them
   if (stopped) std::rethrow_exception(stopped);
+}
+
+/// The same for work that may throw: throws the first exception at the end.
+template <typename Work>
+void run_all(size_t count, int wanted, const Work& work) {
+  std::mutex mutex;
+  std::exception_ptr thrown;
+  run_parallel(count, wanted, nullptr, [&](size_t i) {
+    try {
+      work(i);
+    } catch (...) {
+      const std::lock_guard lock(mutex);
+      if (!thrown) thrown = std::current_exception();
+    }
+  });
+  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace tilecast

@@ -13,6 +13,7 @@
 #include "base/threads.h"
 #include "devices/cluster.h"
 #include "ops/op_def.h"
+#include "plan/reasons.h"
 #include "plan/serving_intervals.h"
 #include "plan/serving_ranking.h"
 #include "plan/values.h"
@@ -53,7 +54,7 @@ void set_candidate(Request& r, const ServingCandidate& c) {
 /// What layouts that share the times of their steps give.
 struct Found {
   std::vector<ServingCandidate> candidates;
-  std::map<std::string, int64_t> impossible, failures;
+  ReasonCounts impossible, failures;
 };
 
 /// The loads of one layout.
@@ -281,24 +282,18 @@ class ServingSearch {
   void simulate_layouts() {
     std::vector<Found> found(layouts_.size());
     std::mutex mutex;
-    std::exception_ptr thrown;
     Progress progress{.done = 0, .total = layouts_.size(), .unit = "layouts", .note = ""};
-    run_parallel(layouts_.size(), query_.threads, nullptr, [&](size_t i) {
-      try {
-        simulate_servers(layouts_[i], found[i]);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!thrown) thrown = std::current_exception();
-      }
+    run_all(layouts_.size(), query_.threads, [&](size_t i) {
+      simulate_servers(layouts_[i], found[i]);
+      if (!query_.show_progress) return;
       const std::lock_guard lock(mutex);
       ++progress.done;
-      if (query_.show_progress) query_.show_progress(progress);
+      query_.show_progress(progress);
     });
-    if (thrown) std::rethrow_exception(thrown);
     for (Found& one : found) {
       std::move(one.candidates.begin(), one.candidates.end(), std::back_inserter(plan_.candidates));
-      for (const auto& [reason, count] : one.impossible) plan_.impossible[reason] += count;
-      for (const auto& [reason, count] : one.failures) plan_.failures[reason] += count;
+      add_counts(plan_.impossible, one.impossible);
+      add_counts(plan_.failures, one.failures);
     }
   }
 
@@ -311,8 +306,7 @@ class ServingSearch {
                                   request_of(plan_, c), known);
         LoadSearch(query_, plan_, found).run(c, layout);
       } catch (const Error& error) {
-        (error.kind() == ErrorKind::kInternal ? found.failures : found.impossible)[error.what()] +=
-            1;
+        count_error(error, found.impossible, found.failures);
       }
     }
   }

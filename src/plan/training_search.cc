@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <exception>
 #include <mutex>
 
 #include "base/threads.h"
+#include "plan/reasons.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -16,26 +16,6 @@ namespace {
 bool differ_in_micro_batch_only(const CandidateGroup& a, const CandidateGroup& b) {
   return std::tie(a.tp, a.cp, a.ep, a.sequence_parallel, a.checkpointing, a.dtype) ==
          std::tie(b.tp, b.cp, b.ep, b.sequence_parallel, b.checkpointing, b.dtype);
-}
-
-void add_counts(std::map<std::string, int64_t>& to, const std::map<std::string, int64_t>& from) {
-  for (const auto& [reason, count] : from) to[reason] += count;
-}
-
-/// Runs `work`, which may throw, on all cores; throws the first exception at the end.
-template <typename Work>
-void run_all(size_t count, int threads, const Work& work) {
-  std::mutex mutex;
-  std::exception_ptr thrown;
-  run_parallel(count, threads, nullptr, [&](size_t i) {
-    try {
-      work(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      if (!thrown) thrown = std::current_exception();
-    }
-  });
-  if (thrown) std::rethrow_exception(thrown);
 }
 
 }  // namespace
@@ -107,7 +87,7 @@ void TrainingSearch::judge_group(const CandidateGroup& group, Judged& out) const
       if (cache == nullptr) cache = std::make_unique<GroupCache>(facts_, c);
       cache->judge(c);
     } catch (const Error& error) {
-      (error.kind() == ErrorKind::kInternal ? out.failures : out.impossible)[error.what()] += 1;
+      count_error(error, out.impossible, out.failures);
       continue;
     }
     c.reserve_bytes =
