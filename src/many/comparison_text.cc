@@ -156,10 +156,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> other_warnings(
 /// Explanations of columns and marks, warnings, and why there is no forecast for some GPUs.
 std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
   std::string out;
-  const auto note = [&](const std::string& text) {
-    for (const std::string& line : wrap_text(text, static_cast<size_t>(style.width)))
-      out += line + "\n";
-  };
+  const auto note = [&](const std::string& text) { out += wrapped(text, style); };
   const auto any = [&](auto&& is) {
     return std::any_of(c.gpus.begin(), c.gpus.end(),
                        [&](const ComparedGpu& row) { return !row.totals.error && is(row); });

@@ -55,13 +55,11 @@ std::string gpus_table(const std::vector<GpuEntry>& gpus, const TableStyle& styl
                           fmt::format("{:.2f}", g.memory_bytes_per_s / 1e12),
                           std::to_string(g.sm_count), tera(g, "fp32"), tera(g, "bf16"),
                           format_integer(static_cast<int64_t>(g.power_w)), join(g.aliases, ", ")});
-  std::string out = format_text_table(table, style) + "\n";
-  for (const std::string& line : wrap_text(
-           "GiB of memory, TB/s to it; fp32 and bf16: peak TFLOP/s of matrix products, without "
-           "sparsity; W of the board. --format json has all aliases and dtypes.",
-           static_cast<size_t>(style.width)))
-    out += line + "\n";
-  return out;
+  return format_text_table(table, style) + "\n" +
+         wrapped(
+             "GiB of memory, TB/s to it; fp32 and bf16: peak TFLOP/s of matrix products, without "
+             "sparsity; W of the board. --format json has all aliases and dtypes.",
+             style);
 }
 
 std::string models_table(const std::vector<ModelEntry>& models, const TableStyle& style) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "report/kernel_text.h"
 #include "report/text_table.h"
 #include "tilecast/view.h"
 
@@ -34,16 +35,12 @@ std::string clusters_table(const std::vector<ClusterEntry>& clusters, const Tabl
     for (size_t i = 1; i < c.links.size(); ++i)
       table.rows.push_back({"", "", link_text(c.links[i]), ""});
   }
-  std::string out = format_text_table(table, style) + "\n";
-  for (const std::string& line : wrap_text("GPUs of a node; the links inside it, with the rate of "
-                                           "one GPU in one direction (a bus: of all "
-                                           "together) "
-                                           "and the GPUs that they join; its network cards. "
-                                           "--format json has devices, latencies and "
-                                           "aliases.",
-                                           static_cast<size_t>(style.width)))
-    out += line + "\n";
-  return out;
+  return format_text_table(table, style) + "\n" +
+         wrapped(
+             "GPUs of a node; the links inside it, with the rate of one GPU in one direction (a "
+             "bus: of all together) and the GPUs that they join; its network cards. --format json "
+             "has devices, latencies and aliases.",
+             style);
 }
 
 std::string collective_table(const CollectiveForecast& f, const TableStyle& style) {
@@ -55,16 +52,15 @@ std::string collective_table(const CollectiveForecast& f, const TableStyle& styl
                               format_si(static_cast<double>(f.bytes), "B"), f.dtype, places),
                   style);
   TextTable table;
-  table.rows = {
-      {"time", format_seconds(f.latency_s),
-       fmt::format("80 % interval {} to {}{}", format_seconds(f.latency_s.low),
-                   format_seconds(f.latency_s.high), f.extrapolated ? "; extrapolated" : "")},
-      {"  start", format_seconds(f.start_s), "and steps; does not depend on the bytes"},
-      {"  transfer", format_seconds(f.transfer_s), "of the bytes"},
-      {"algorithm", std::string(f.algorithm), ""},
-      {"bus", format_si(f.bus_bytes_per_s, "B/s"), "as nccl-tests define it"},
-      {"sent", format_si(f.link_bytes, "B"), "by each rank inside its node"},
-      {"", format_si(f.network_bytes, "B"), "by each node to others"}};
+  table.rows = {{"time", format_seconds(f.latency_s),
+                 fmt::format("80 % interval {}{}", span_text(f.latency_s),
+                             f.extrapolated ? "; extrapolated" : "")},
+                {"  start", format_seconds(f.start_s), "and steps; does not depend on the bytes"},
+                {"  transfer", format_seconds(f.transfer_s), "of the bytes"},
+                {"algorithm", std::string(f.algorithm), ""},
+                {"bus", format_si(f.bus_bytes_per_s, "B/s"), "as nccl-tests define it"},
+                {"sent", format_si(f.link_bytes, "B"), "by each rank inside its node"},
+                {"", format_si(f.network_bytes, "B"), "by each node to others"}};
   if (f.nodes == 1) table.rows.pop_back();
   table.fit = {Fit::kWhole, Fit::kWhole, Fit::kWrap};
   return out + "\n" + format_text_table(table, style, 2);

@@ -57,11 +57,8 @@ std::string totals_table(const Comparison& c, const TableStyle& style) {
         {name, seconds_text(x), seconds_text(y), x && y ? ratio(*x, *y) : std::string(kNone)});
   };
   add_seconds("latency", c.a.latency_s, c.b.latency_s);
-  const auto interval = [](const ComparedForecast& f) {
-    return fmt::format("{} to {}", format_seconds(f.latency_s.low),
-                       format_seconds(f.latency_s.high));
-  };
-  table.rows.push_back({"  80 % interval", interval(c.a), interval(c.b), c.overlaps() ? "~" : ""});
+  table.rows.push_back({"  80 % interval", span_text(c.a.latency_s), span_text(c.b.latency_s),
+                        c.overlaps() ? "~" : ""});
   add_seconds("time to first token", c.a.ttft_s, c.b.ttft_s);
   add_seconds("time per output token", c.a.tpot_s, c.b.tpot_s);
   const auto count = [](const std::optional<double>& x) {

@@ -33,10 +33,6 @@ TextTable model_means(const Evaluation& evaluation) {
   return table;
 }
 
-}  // namespace
-
-namespace {
-
 /// A table for each GPU, in the order of the rows.
 template <typename Row>
 std::string tables_of_gpus(const std::vector<Row>& rows, const std::string& title,

@@ -93,9 +93,7 @@ void add_work(Lines& lines, const Forecast& f) {
 
 std::string totals(const Forecast& f, const TableStyle& style) {
   Lines lines;
-  lines.add("latency", format_seconds(f.latency_s),
-            fmt::format("80 % interval {} to {}", format_seconds(f.latency_s.low),
-                        format_seconds(f.latency_s.high)));
+  lines.add("latency", format_seconds(f.latency_s), "80 % interval " + span_text(f.latency_s));
   if (f.mode == "training") {
     lines.add("  forward", format_seconds(f.forward_s), "");
     lines.add("  backward", format_seconds(f.backward_s), "");

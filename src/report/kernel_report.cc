@@ -3,9 +3,9 @@
 //   time          3.02 ms       80 % interval 2.88 ms to 3.23 ms
 //   work          53.7 GFLOP    17.8 TFLOP/s
 //   traffic       131 MB        43.5 GB/s
-//   roofline      2.75 ms       91 % of the time: the data sheet allows no less; bound by compute
-//   law           3.10 ms       start and overlap of:
-//     compute     3.08 ms       blocks on 86 % of the multiprocessors, on average
+//   bound         compute       91 % of what the data sheet allows: 2.75 ms
+//   law           3.10 ms       by work, data sheet and software; compute and memory overlap
+//     compute     3.08 ms       blocks on 86 % of the multiprocessors, on average over the waves
 //     ...
 
 #include <fmt/format.h>
@@ -88,8 +88,8 @@ void add_law(Lines& lines, const KernelExplanation& why) {
 
 void add_lines(Lines& lines, const KernelForecast& k, const KernelExplanation& why) {
   lines.add("time", format_seconds(k.latency_s),
-            fmt::format("80 % interval {} to {}{}", format_seconds(k.latency_s.low),
-                        format_seconds(k.latency_s.high), k.extrapolated ? "; extrapolated" : ""));
+            fmt::format("80 % interval {}{}", span_text(k.latency_s),
+                        k.extrapolated ? "; extrapolated" : ""));
   lines.add("work", format_si(static_cast<double>(k.flops), "FLOP"),
             format_si(why.flops_per_s, "FLOP/s"));
   lines.add("traffic", format_si(static_cast<double>(k.bytes), "B"),

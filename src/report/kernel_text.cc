@@ -66,6 +66,10 @@ std::vector<JoinedKernels> join_alike(const std::vector<KernelForecast>& kernels
   return joined;
 }
 
+std::string span_text(const Interval& seconds) {
+  return fmt::format("{} to {}", format_seconds(seconds.low), format_seconds(seconds.high));
+}
+
 std::string without_vendor(const std::string& gpu_id) {
   for (const std::string_view vendor : {"nvidia-", "amd-"})
     if (gpu_id.starts_with(vendor)) return gpu_id.substr(vendor.size());

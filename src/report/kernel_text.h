@@ -26,6 +26,9 @@ struct JoinedKernels {
 /// The row that takes longest first.
 std::vector<JoinedKernels> join_alike(const std::vector<KernelForecast>& kernels);
 
+/// The ends of an interval of times: "2.75 ms to 4.75 ms".
+std::string span_text(const Interval& seconds);
+
 /// The dtype and, if it was not requested, where it comes from: "bf16 (torch_dtype)".
 std::string dtype_text(const std::string& dtype, const std::string& source);
 /// ", base clock" or ", 1305 MHz" of the option `clocks`; "" for the boost clock.

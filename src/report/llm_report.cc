@@ -11,10 +11,6 @@
 namespace tilecast {
 namespace {
 
-std::string interval(const Interval& e) {
-  return fmt::format("{} to {}", format_seconds(e.low), format_seconds(e.high));
-}
-
 std::string limits_text(const StepForecast& step) {
   std::vector<std::string> parts;
   for (const auto& [limit, share] : step.limits) {
@@ -89,15 +85,15 @@ std::string title(const LlmForecast& f) {
 
 void add_batch_times(Lines& lines, const LlmForecast& f) {
   lines.add("time to first token", format_seconds(f.ttft.value),
-            fmt::format("80 % interval {}; {}", interval(f.ttft), limits_text(f.prefill)));
+            fmt::format("80 % interval {}; {}", span_text(f.ttft), limits_text(f.prefill)));
   lines.add("time per output token", format_seconds(f.tpot.value),
-            fmt::format("80 % interval {}; {}", interval(f.tpot), limits_text(f.decode)));
+            fmt::format("80 % interval {}; {}", span_text(f.tpot), limits_text(f.decode)));
   std::vector<std::string> course;
   for (const auto& [tokens, e] : f.course)
     course.push_back(fmt::format("{} at {}", format_seconds(e), format_integer(tokens)));
   lines.add("  by length of the cache", "", join(course, ", "));
   lines.add("whole request", format_seconds(f.request.value),
-            fmt::format("80 % interval {}", interval(f.request)));
+            fmt::format("80 % interval {}", span_text(f.request)));
   const std::string each =
       f.ranks > 1
           ? fmt::format("; {} a GPU", format_count(f.tokens_per_s / static_cast<double>(f.ranks)))

@@ -80,8 +80,7 @@ std::string crossed_limits(const ServingPlan& plan, const ServingIntervals& of) 
   std::vector<std::string> parts;
   const auto add = [&](const char* name, const Interval& time, const std::optional<double>& limit) {
     if (ServingPlan::crosses(time, limit))
-      parts.push_back(fmt::format("{} {} to {} around the limit of {}", name,
-                                  format_seconds(time.low), format_seconds(time.high),
+      parts.push_back(fmt::format("{} {} around the limit of {}", name, span_text(time),
                                   format_seconds(*limit)));
   };
   add("TTFT", of.ttft, plan.ttft_s);
@@ -203,7 +202,7 @@ void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<
   table.header = {"", "GPU", "TTFT", "TPOT", "GPU/s"};
   table.right = {true, false, true, true, true};
   const auto span = [&](const Interval& time, const std::optional<double>& limit) {
-    return fmt::format("{} to {}{}", format_seconds(time.low), format_seconds(time.high),
+    return fmt::format("{}{}", span_text(time),
                        !limit                              ? ""
                        : ServingPlan::crosses(time, limit) ? " ?"
                                                            : "  ");

@@ -90,12 +90,10 @@ std::string shard_table(const ShardForecast& f, const TableStyle& style) {
       style);
   out += "\n" + totals(f, style) + "\n" + rank_tables_text(f.rank_tables, style) + "\n" +
          tables_text(f, style);
-  for (const std::string& line :
-       wrap_text("Times of one part. FBGEMM's kernels were not measured: all times of tables are "
-                 "extrapolated.",
-                 static_cast<size_t>(style.width)))
-    out += line + "\n";
-  return out;
+  return out + wrapped(
+                   "Times of one part. FBGEMM's kernels were not measured: all times of tables are "
+                   "extrapolated.",
+                   style);
 }
 
 std::string shard_csv(const ShardForecast& f) {

@@ -13,6 +13,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "report/kernel_text.h"
 #include "report/text_table.h"
 #include "tilecast/search.h"
 #include "tilecast/view.h"
@@ -35,10 +36,9 @@ TextTable solver_table(const TuneForecast& f) {
                   .right = {false, true, false, true, true},
                   .fit = {Fit::kFront}};
   for (const SolverForecast& s : f.solvers)
-    table.rows.push_back(
-        {s.name, format_seconds(s.latency_s),
-         fmt::format("{} to {}", format_seconds(s.latency_s.low), format_seconds(s.latency_s.high)),
-         fmt::format("{:.0f} %", 100 * s.listed_probability), format_seconds(s.ranked_s)});
+    table.rows.push_back({s.name, format_seconds(s.latency_s), span_text(s.latency_s),
+                          fmt::format("{:.0f} %", 100 * s.listed_probability),
+                          format_seconds(s.ranked_s)});
   return table;
 }
 
@@ -74,11 +74,10 @@ std::string tune_table(const std::vector<TuneForecast>& forecasts, const TableSt
     out += format_text_table(fallback, style, 2);
   }
   out += "\n";
-  for (const std::string& line :
-       wrap_text("Sorted by 'ranked': the time, longer for solvers that a search is less likely to "
-                 "list among the fastest ('listed').",
-                 static_cast<size_t>(style.width)))
-    out += line + "\n";
+  out += wrapped(
+      "Sorted by 'ranked': the time, longer for solvers that a search is less likely to list among "
+      "the fastest ('listed').",
+      style);
   return out;
 }
 

@@ -119,13 +119,13 @@ std::string shorten_front(const std::string& text, size_t width) {
   if (display_width(text) <= width) return text;
   if (width < 4) return first_characters(text, width);
   const std::string mark = mark_of(text), name = text.substr(mark.size());
-  for (const size_t cut : cuts_of(name)) {
+  const std::vector<size_t> cuts = cuts_of(name);
+  for (const size_t cut : cuts) {
     std::string shorter = mark + kEllipsis + name.substr(cut);
     if (cut < name.size() && display_width(shorter) <= width) return shorter;
   }
-  // Not even the last part fits.
-  const std::string last =
-      kEllipsis + name.substr(cuts_of(name).empty() ? 0 : cuts_of(name).back());
+  // The last part does not fit beside the mark: the mark goes, then the front of the part.
+  const std::string last = kEllipsis + name.substr(cuts.empty() ? 0 : cuts.back());
   if (display_width(last) <= width) return last;
   return kEllipsis + last_characters(name, width - 1);
 }
