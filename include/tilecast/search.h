@@ -352,9 +352,6 @@ struct NamedForecast {
   std::string name, json;
 };
 
-/// Whether a JSON text is a forecast of a model on a GPU.
-bool is_forecast_json(const std::string& json);
-
 /// Throws Error{kInput} for a text that is no forecast.
 Comparison compare_forecasts(const NamedForecast& a, const NamedForecast& b);
 
@@ -497,7 +494,7 @@ struct TrainingPlan {
   std::vector<TrainingCandidate> candidates;
   size_t fitting = 0, simulated = 0;
   size_t ranked = 0;
-  /// Candidates with larger micro-batches than such of which none fits; not in the list.
+  /// Candidates that are not in the list: with a smaller micro-batch, none of them fits.
   int64_t skipped = 0;
   /// The fastest of all, and by how much others may be slower to tie with it; nullopt: ranked by
   /// memory.
@@ -551,7 +548,7 @@ struct TrainingPlan {
     field("simulated", "", "candidates that were simulated", &Self::simulated);
     field("ranked", "", "layouts that are ranked by simulated times", &Self::ranked);
     field("skipped", "",
-          "candidates that are not listed: with larger micro-batches than such of which none fits",
+          "candidates that are not listed: with a smaller micro-batch, none of them fits",
           &Self::skipped);
     field.if_set("fastest_s", "s", "of the fastest candidate, which need not be the simplest",
                  [](const Self& x) { return x.fastest ? &x.fastest_s : nullptr; });

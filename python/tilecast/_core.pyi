@@ -1341,7 +1341,7 @@ class TrainingPlan(Record):
     ranked: int
     """layouts that are ranked by simulated times"""
     skipped: int
-    """candidates that are not listed: with larger micro-batches than such of which none fits"""
+    """candidates that are not listed: with a smaller micro-batch, none of them fits"""
     fastest_s: float | None
     """of the fastest candidate, which need not be the simplest [s]"""
     tie_ratio: float | None

@@ -22,8 +22,8 @@ class TrainingSearch {
       : facts_(facts), query_(query), plan_(plan) {}
 
   /// Fills in the plan's candidates with their memory and bounds: those that fit first, by rising
-  /// bounds. Larger micro-batches than such of which none fits are counted only, unless they were
-  /// asked for. Throws Error{kInput} if there is no candidate.
+  /// bounds. Where none fits, larger micro-batches are only counted, unless they were asked
+  /// for. Throws Error{kInput} if there is no candidate.
   void judge(const std::vector<CandidateGroup>& groups);
 
   /// Whether any candidate of the groups fits; the first one ends the search.

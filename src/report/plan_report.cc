@@ -52,9 +52,7 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
   const TrainingCandidate& c = plan.candidates.front();
   const double seconds = *c.latency_s;
   Lines lines;
-  lines.add("step", format_seconds(seconds),
-            fmt::format("80 % interval {} to {}", format_seconds(c.ranked_s->low),
-                        format_seconds(c.ranked_s->high)));
+  lines.add("step", format_seconds(seconds), "80 % interval " + span_text(*c.ranked_s));
   lines.add(
       "  speed",
       format_integer(std::llround(plan.samples_per_s(seconds) / static_cast<double>(plan.ranks))),
@@ -220,9 +218,9 @@ bool any_extrapolated(const TrainingPlan& plan) {
 }
 
 void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
-  std::vector<std::string> names = {"time", "80 %", "exposed", "bubble", "memory", "alike"};
+  std::vector<std::string> names = {"time", "80 %", "exposed", "bubble", "memory"};
+  if (plan.fastest) names.push_back("alike");
   if (plan.price_per_gpu_hour) names.push_back("cost");
-  if (!plan.fastest) names.erase(names.begin() + 5);
   const bool marks = any_extrapolated(plan);
   CandidatesTable table(names);
   for (size_t i = 0; i < plan.ranked; ++i) {
@@ -230,11 +228,9 @@ void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& s
     std::vector<std::string> more = {
         format_seconds(*c.latency_s) + (marks ? c.extrapolated ? "*" : " " : ""),
         percent_interval(*c.latency_s, c.ranked_s->low, c.ranked_s->high),
-        share(c.exposed_communication_s, *c.latency_s),
-        share(c.bubble_s, *c.latency_s),
-        format_bytes(c.memory.peak_bytes),
-        format_integer(c.alike)};
-    if (!plan.fastest) more.pop_back();
+        share(c.exposed_communication_s, *c.latency_s), share(c.bubble_s, *c.latency_s),
+        format_bytes(c.memory.peak_bytes)};
+    if (plan.fastest) more.push_back(format_integer(c.alike));
     if (plan.price_per_gpu_hour)
       more.push_back(fmt::format("{:.4g}", plan.cost_of_step(*c.latency_s)));
     table.add(c, std::move(more), plan.fastest ? c.step : static_cast<int64_t>(i) + 1);
@@ -323,7 +319,7 @@ std::string counts_text(const TrainingPlan& plan) {
       number(plan.candidates.size()), plan.candidates.size() == 1 ? "" : "s", number(plan.fitting),
       plan.fitting == 1 ? "s" : "", plan.fitting == 1 ? "s" : "", 100 * plan.memory_reserve);
   if (plan.skipped > 0)
-    text += fmt::format("{} more have larger micro-batches than such of which none fits. ",
+    text += fmt::format("{} more were not tried: with a smaller micro-batch, none of them fits. ",
                         number(plan.skipped));
   if (plan.simulated == plan.fitting && plan.fitting > 0) text += "All of these were simulated. ";
   if (plan.simulated < plan.fitting)
