@@ -28,8 +28,8 @@ void run_plan(const Command& command, const Given& given) {
   if (has(given, "gpus") && !has(given, "prompt") && format_of(given) == "csv")
     throw UsageError("--gpus with --format csv: give one GPU, or use json");
   const Reply reply = ask_with_progress(command, given);
-  if (!picture) return show(reply, given, output_style(output));
-  if (output.empty() || has(given, "format")) return show(reply, given, output_style(output));
+  if (!picture || output.empty() || has(given, "format"))
+    return show(reply, given, output_style(output));
   emit(*view(reply.answer, "svg"), output, {});
   Given beside = given;  // the table beside the picture
   beside.erase("output-file");

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "command/question.h"
 #include "command/shared_options.h"
+#include "many/two_forecasts.h"
 #include "schema/json.h"
 #include "tilecast/error.h"
 #include "tilecast/search.h"
@@ -89,8 +90,7 @@ Side side_of_options(const JsonObject& file, Side side) {
       side.gpu = {.name = text, .read = {}};
       continue;
     }
-    std::string name = item.key();
-    std::replace(name.begin(), name.end(), '_', '-');
+    const std::string name = key_of(item.key());
     std::erase_if(side.words, [&](const GivenOption& given) { return given.name == name; });
     side.words.push_back({name, text});
   }
@@ -99,8 +99,8 @@ Side side_of_options(const JsonObject& file, Side side) {
 
 /// Whether a JSON object states the options of a request, and is no model or device.
 bool states_options(const Json& json) {
-  const auto is_known = [](std::string key) {
-    std::replace(key.begin(), key.end(), '_', '-');
+  const auto is_known = [](const std::string& keyword) {
+    const std::string key = key_of(keyword);
     const auto& options = request_options();
     return key == "model" || key == "gpu" ||
            std::any_of(options.begin(), options.end(),
@@ -117,7 +117,7 @@ Side side_of(const std::string& asked, const CompareQuestion& common) {
   if (is_path(asked) && asked.ends_with(".json")) {
     const std::string text = read_file(asked), where = printable(asked);
     const Json json = parse_json(text, where);
-    if (is_forecast_json(text)) {
+    if (is_forecast(json)) {
       side.forecast = text;
       return side;
     }

@@ -22,12 +22,6 @@ struct OneKernel {
 };
 using Operators = std::vector<OpEntry>;
 
-/// The key of a size: "head_dim" → "head-dim".
-std::string key_of(std::string name) {
-  std::replace(name.begin(), name.end(), '_', '-');
-  return name;
-}
-
 bool takes(const SizeEntry& size, const std::string& key) {
   return key_of(size.name) == key ||
          std::any_of(size.other_names.begin(), size.other_names.end(),

@@ -43,6 +43,11 @@ void check_choice(const CommandOption& option, const std::string& text) {
 
 std::vector<std::string> CommandOption::flags() const { return split(names, ','); }
 
+std::string key_of(std::string keyword) {
+  std::replace(keyword.begin(), keyword.end(), '_', '-');
+  return keyword;
+}
+
 std::string CommandOption::key() const {
   const size_t comma = names.rfind(',');
   const std::string last = comma == std::string::npos ? names : names.substr(comma + 1);

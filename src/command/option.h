@@ -73,6 +73,9 @@ struct OptionGroup {
   std::vector<CommandOption> options;
 };
 
+/// The key of an option from its name in Python, JSON or tables: "head_dim" is "head-dim".
+std::string key_of(std::string keyword);
+
 /// The options of all groups, each once. Choices and help of an option in several groups are
 /// joined.
 std::vector<CommandOption> distinct_options(const std::vector<OptionGroup>& groups);

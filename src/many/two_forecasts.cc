@@ -1,12 +1,13 @@
 // Two forecasts side by side. Both are read from their JSON, so that a forecast of today and a file
 // of an earlier one are the same.
 
+#include "many/two_forecasts.h"
+
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <utility>
 
-#include "base/json.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/error.h"
@@ -132,11 +133,6 @@ std::vector<OptionDifference> option_differences(const Json& a, const Json& b) {
   return rows;
 }
 
-bool is_forecast(const Json& json) {
-  return json.is_object() && std::all_of(std::begin(kNeeded), std::end(kNeeded),
-                                         [&](const char* key) { return json.contains(key); });
-}
-
 Json read_forecast(const NamedForecast& forecast) {
   Json json = parse_json(forecast.json, forecast.name);
   const JsonObject object(json, forecast.name);
@@ -154,8 +150,9 @@ Json read_forecast(const NamedForecast& forecast) {
 
 }  // namespace
 
-bool is_forecast_json(const std::string& json) {
-  return is_forecast(parse_json(json, "a forecast"));
+bool is_forecast(const Json& json) {
+  return json.is_object() && std::all_of(std::begin(kNeeded), std::end(kNeeded),
+                                         [&](const char* key) { return json.contains(key); });
 }
 
 Comparison compare_forecasts(const NamedForecast& first, const NamedForecast& second) {
