@@ -80,9 +80,19 @@ Reply answer_calibrate(Measured&& asked, const Given&, const Asking&) {
   return {.answer = std::move(result), .warnings = std::move(warnings)};
 }
 
-std::span<const KernelForecast> kernels_of(const Result& result) {
-  if (const auto* pass = std::get_if<Forecast>(&result)) return pass->kernels;
-  if (const auto* tokens = std::get_if<LlmForecast>(&result)) return tokens->kernels;
+/// Kernels that run, and whose they are.
+struct KernelsOf {
+  std::span<const KernelForecast> kernels;
+  std::string software;
+};
+
+KernelsOf kernels_of(const Result& result) {
+  if (const auto* pass = std::get_if<Forecast>(&result)) {
+    const Software software = pass->used.execution.software.value_or(Software{});
+    return {pass->kernels, std::string(software_name(software))};
+  }
+  if (const auto* tokens = std::get_if<LlmForecast>(&result))
+    return {tokens->kernels, tokens->software};
   return {};
 }
 
@@ -92,12 +102,9 @@ std::vector<WorkKernel> work_of(const Wanted& asked) {
   const Request request = make_request(asked.words);
   const Result result =
       tilecast::ask(forecaster, asked.model.load(), load_gpu_ref(asked.gpu), request);
-  const bool tokens = std::holds_alternative<LlmForecast>(result);
-  const std::string software(request.execution.software
-                                 ? software_name(*request.execution.software)
-                                 : std::string_view(tokens ? "vllm" : "pytorch"));
+  const auto [kernels, software] = kernels_of(result);
   std::vector<WorkKernel> work;
-  for (const KernelForecast& kernel : kernels_of(result)) {
+  for (const KernelForecast& kernel : kernels) {
     WorkKernel one{.op = std::string(kernel.op),
                    .dtype = std::string(kernel.dtype),
                    .software = software,

@@ -53,6 +53,23 @@ void expect_equal(const std::string& model, const std::vector<GivenOption>& opti
   }
 }
 
+TEST(Batches, WithAFactorAreThoseOfTheNumber) {
+  const auto table = [](const std::vector<std::string>& batches) {
+    std::vector<int32_t> codes;
+    for (size_t i = 0; i < batches.size(); ++i) codes.push_back(static_cast<int32_t>(i));
+    const std::vector<int32_t> first(batches.size(), 0);
+    return forecast_many(Forecaster(),
+                         {{.name = "model", .words = {"gpt2"}, .codes = first},
+                          {.name = "gpu", .words = {"H100"}, .codes = first},
+                          {.name = "batch", .words = batches, .codes = codes}},
+                         batches.size(), {.threads = 1});
+  };
+  const ForecastTable words = table({"1", "2", "3", "4", "5", "6", "7", "8", "9", "1k"}),
+                      numbers = table({"1", "2", "3", "4", "5", "6", "7", "8", "9", "1000"});
+  for (size_t row = 0; row < 10; ++row)
+    EXPECT_EQ(to_json(words.of_row(row)), to_json(numbers.of_row(row))) << row;
+}
+
 TEST(Batches, OfAllModelsEqualSingleForecasts) {
   for (const std::string& model : bundled_models()) {
     expect_equal(model, {});

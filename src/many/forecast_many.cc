@@ -52,8 +52,7 @@ class Table {
   /// The batch of a row, as far as it is a number.
   int64_t batch_of(size_t row) const {
     if (batch_ == nullptr || batch_->codes[row] == OptionColumn::kNotGiven) return Request{}.batch;
-    return parse_number<int64_t>(batch_->words[static_cast<size_t>(batch_->codes[row])])
-        .value_or(0);
+    return parse_whole(batch_->words[static_cast<size_t>(batch_->codes[row])]).value_or(0);
   }
 
  private:
