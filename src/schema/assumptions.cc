@@ -62,10 +62,7 @@ void add_training(Words& words, const Forecast& f) {
   const Request& r = f.used;
   words.push_back(optimizer_words(f));
   // Models without logits, and graph files, have none.
-  const bool computed = std::any_of(f.kernels.begin(), f.kernels.end(), [](const auto& kernel) {
-    return kernel.name.starts_with("loss.");
-  });
-  if (computed) words.emplace_back("loss");
+  if (runs(f.kernels, "nll_loss")) words.emplace_back("loss");
   if (r.loss == Loss::kMemory && !f.fixed_shapes)
     words.emplace_back("memory of the loss, not its time");
   words.push_back(r.checkpointing == Checkpointing::kNone

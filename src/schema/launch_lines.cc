@@ -1,7 +1,7 @@
 // How the software is started for the first candidate of a plan.
-// Source: the documentation of Megatron-LM (training/arguments.py), torchtitan
-// (config/job_config.py), vLLM (engine arguments), SGLang (server arguments) and trtllm-serve, as
-// of 2025.
+// The flags are those of Megatron-LM (training/arguments.py), torchtitan (config/job_config.py),
+// vLLM (engine arguments), SGLang (server arguments) and trtllm-serve in 2025, as far as they were
+// known without the sources at hand: each tool's --help settles a doubt.
 
 #include <fmt/format.h>
 
