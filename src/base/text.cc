@@ -95,6 +95,12 @@ std::string normalized_name(std::string_view text) {
   return result;
 }
 
+std::string lower_case(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return text;
+}
+
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& candidates, size_t limit) {
   // Names longer than this are not typing mistakes, and the distance costs |a|·|b|.

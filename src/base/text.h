@@ -11,6 +11,9 @@ namespace tilecast {
 /// "nvidia a100 pcie 40gb" are one).
 std::string normalized_name(std::string_view text);
 
+/// ASCII letters in lower case; all else as it is.
+std::string lower_case(std::string text);
+
 /// Up to `limit` of `candidates`, nearest to `name` first; empty where none is near.
 std::vector<std::string> nearest_names(std::string_view name,
                                        const std::vector<std::string>& candidates,

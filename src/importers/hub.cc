@@ -28,12 +28,6 @@ bool is_part(std::string_view part) {
          });
 }
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 /// "models--meta-llama--Llama-3.1-8B"; without an owner "models--gpt2".
 std::optional<HubName> name_of_folder(const std::string& folder) {
   if (!folder.starts_with(kPrefix)) return std::nullopt;
@@ -99,8 +93,8 @@ std::vector<CachedModel> cached_models() {
 std::optional<CachedModel> find_cached_model(const HubName& name) {
   std::vector<CachedModel> others;
   for (CachedModel& model : cached_models()) {
-    if (lower(model.name.name) != lower(name.name)) continue;
-    if (lower(model.name.owner) == lower(name.owner)) return std::move(model);
+    if (lower_case(model.name.name) != lower_case(name.name)) continue;
+    if (lower_case(model.name.owner) == lower_case(name.owner)) return std::move(model);
     others.push_back(std::move(model));
   }
   if (others.size() != 1) return std::nullopt;

@@ -42,9 +42,7 @@ size_t word_of(const JsonObject& entry, const std::string& key, const std::strin
 std::vector<DType> dtypes_of(const JsonObject& entry) {
   std::vector<DType> dtypes;
   for (const std::string& name : entry.strings("dtypes")) {
-    std::string lower = name;
-    for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    dtypes.push_back(parse_dtype(lower, entry.where()));
+    dtypes.push_back(parse_dtype(lower_case(name), entry.where()));
   }
   return dtypes;
 }

@@ -15,19 +15,13 @@ namespace {
 constexpr int64_t kMostNodes = 1'000'000;
 constexpr int kDeepestGraph = 32;
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  return text;
-}
-
 /// Names that exporters give to the number of sequences, and to their length.
 bool means_batch(const std::string& name) {
-  const std::string word = lower(name);
+  const std::string word = lower_case(name);
   return word == "n" || word == "b" || word.find("batch") != std::string::npos;
 }
 bool means_seq(const std::string& name) {
-  const std::string word = lower(name);
+  const std::string word = lower_case(name);
   return word.find("past") == std::string::npos &&
          (word == "s" || word == "t" || word == "length" || word.find("seq") != std::string::npos);
 }

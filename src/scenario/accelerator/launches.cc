@@ -31,7 +31,7 @@ constexpr size_t kNone = static_cast<size_t>(-1);
 class Links {
  public:
   Links(const Graph& graph, const Program& program)
-      : graph_(graph), program_(program), next_(program.launches.size(), kNone), before_(next_) {
+      : graph_(graph), next_(program.launches.size(), kNone), before_(next_) {
     std::map<TensorId, size_t> maker;  // launch, by storage
     std::map<TensorId, int> readers;   // nodes, by storage
     for (const Launch& launch : program.launches)
@@ -68,7 +68,6 @@ class Links {
   }
 
   const Graph& graph_;
-  const Program& program_;
   std::vector<size_t> next_, before_;
 };
 
@@ -132,10 +131,6 @@ class Chain {
   bool started_ = false;
   Placed placed_;
 };
-
-}  // namespace
-
-namespace {
 
 bool is_of_ranks(const std::string& option) {
   constexpr std::string_view kOptions[] = {"cluster", "nodes", "dp", "tp", "pp", "cp", "ep"};
