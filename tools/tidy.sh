@@ -1,5 +1,5 @@
 #!/bin/sh
-# Runs clang-tidy (.clang-tidy) on all sources, twelve at once as a unity build compiles them; or, alone, on those that
+# Runs clang-tidy (.clang-tidy) on all sources, all of a library at once; or, alone, on those that
 # changed since a commit. Fails where it finds something.
 #   tools/tidy.sh [COMMIT]
 set -eu

@@ -79,7 +79,7 @@ Reply ask_with_progress(const Command& command, const Given& given) {
 }
 
 std::string format_of(const Given& given) {
-  const std::string format = text_of(given, "format");
+  std::string format = text_of(given, "format");
   if (!format.empty()) return format;
   const std::string file = text_of(given, "output-file");
   for (const char* view : kFileViews)

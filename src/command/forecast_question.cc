@@ -136,7 +136,7 @@ Reply reply_of(Result&& result) {
           reply.warnings = forecast.warnings;
         else
           reply.warnings = warning_texts(forecast.warnings);
-        reply.answer = std::move(forecast);
+        reply.answer = std::forward<decltype(forecast)>(forecast);
       },
       std::move(result));
   return reply;

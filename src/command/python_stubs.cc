@@ -50,7 +50,7 @@ std::string one_type(const CommandOption& option) {
 }
 
 std::string python_type_of(const CommandOption& option) {
-  const std::string one = one_type(option);
+  std::string one = one_type(option);
   if (!option.repeated || one.find("Mapping") != std::string::npos) return one;
   return fmt::format("{0} | Sequence[{0}]", one);
 }

@@ -128,7 +128,7 @@ void read_experts(AiTable& table, size_t row, RowFacts facts) {
   constexpr std::string_view kPowerLaw = "power_law_";
   if (spread.starts_with(kPowerLaw)) {
     const double exponent = std::stod(spread.substr(kPowerLaw.size()));
-    sizes.push_back({"skew", static_cast<int64_t>(100 * exponent + 0.5)});
+    sizes.push_back({"skew", std::llround(100 * exponent)});
   } else if (spread != "balanced") {
     return table.skip(fmt::format("distribution '{}' is not forecast", spread));
   }

@@ -15,7 +15,7 @@ const Cluster* MeasuredClusters::find(const CollectiveMeasurement& row) {
           row.cluster.empty() ? node_of(find_device(row.gpu)) : find_cluster(row.cluster);
       it->second = with_nodes(cluster, nodes);
     } catch (const Error&) {
-      // Stays empty: the caller lists the row.
+      it->second.reset();  // the caller lists the row
     }
   }
   return it->second ? &*it->second : nullptr;

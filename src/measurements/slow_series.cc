@@ -12,9 +12,9 @@
 namespace tilecast {
 namespace {
 
-// Numbers of aiconfigurator's tables (research/accuracy/slow_series.py lists all series). Series of
-// kernels that are merely slower end at 1.50 (vLLM's Marlin experts on B200), those of untuned
-// kernels and hosts begin at 1.66.
+// Numbers of aiconfigurator's tables (research/accuracy/slow_series.py lists all series).
+// TimedSeries of kernels that are merely slower end at 1.50 (vLLM's Marlin experts on B200), those
+// of untuned kernels and hosts begin at 1.66.
 constexpr double kSlower = 1.6;
 constexpr size_t kFewestWitnessed = 20;
 // Single times jitter by less than this, from this length on.
@@ -23,7 +23,7 @@ constexpr double kFall = 0.9, kNoJitter_ms = 0.03;
 // most.
 constexpr double kFallingShare = 0.005;
 
-struct Row {
+struct TimedRow {
   uint64_t shape;  ///< hash of GPU and sizes
   uint64_t sweep;  ///< the same without the size that is swept
   int64_t swept;
@@ -31,7 +31,7 @@ struct Row {
   size_t series;
 };
 
-struct Series {
+struct TimedSeries {
   std::string gpu, software, precision, kernel;
   size_t group = 0;             ///< number of its software and precision
   std::optional<int64_t> bits;  ///< of its precision
@@ -46,7 +46,7 @@ struct Series {
     return witnessed >= kFewestWitnessed && excess() > kSlower &&
            static_cast<double>(falls) > kFallingShare * static_cast<double>(steps);
   }
-  bool is_witness_of(const Series& other) const {
+  bool is_witness_of(const TimedSeries& other) const {
     if (software != other.software) return precision == other.precision;
     return bits && other.bits && *bits > *other.bits;
   }
@@ -76,7 +76,7 @@ class Reader {
     }
   }
 
-  Row read(size_t row) {
+  TimedRow read(size_t row) {
     const std::vector<std::string>& cells = table_.rows[row];
     uint64_t sweep = mixed(0, cells[gpu_]);
     for (const size_t at : sizes_) sweep = mixed(sweep, cells[at]);
@@ -87,7 +87,7 @@ class Reader {
             .series = series_of(cells)};
   }
 
-  std::vector<Series> series;
+  std::vector<TimedSeries> series;
 
  private:
   size_t series_of(const std::vector<std::string>& cells) {
@@ -97,11 +97,11 @@ class Reader {
     const auto [at, fresh] = index_.emplace(std::move(key), series.size());
     if (!fresh) return at->second;
     // "vllm 0.24.0": the version is ignored.
-    Series found{.gpu = cells[gpu_],
-                 .software = cells[software_].substr(0, cells[software_].find(' ')),
-                 .precision = "",
-                 .kernel = kernel_ ? cells[*kernel_] : "",
-                 .bits = 0};
+    TimedSeries found{.gpu = cells[gpu_],
+                      .software = cells[software_].substr(0, cells[software_].find(' ')),
+                      .precision = "",
+                      .kernel = kernel_ ? cells[*kernel_] : "",
+                      .bits = 0};
     for (const size_t dtype : dtypes_) {
       found.precision.append(found.precision.empty() ? "" : "/").append(cells[dtype]);
       const std::optional<int64_t> bits = bits_(cells[dtype]);
@@ -124,7 +124,7 @@ class Reader {
 
 /// Ranges of equal keys in rows that are sorted by them.
 template <class Same, class Use>
-void for_each_run(const std::vector<Row>& rows, const Same& same, const Use& use) {
+void for_each_run(const std::vector<TimedRow>& rows, const Same& same, const Use& use) {
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
     while (end < rows.size() && same(rows[begin], rows[end])) ++end;
     use(begin, end);
@@ -132,16 +132,17 @@ void for_each_run(const std::vector<Row>& rows, const Same& same, const Use& use
 }
 
 /// How much longer each row takes than two of its witnesses.
-void add_excess(std::vector<Row>& rows, std::vector<Series>& series) {
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.shape < b.shape; });
-  const auto same = [](const Row& a, const Row& b) { return a.shape == b.shape; };
+void add_excess(std::vector<TimedRow>& rows, std::vector<TimedSeries>& series) {
+  std::sort(rows.begin(), rows.end(),
+            [](const TimedRow& a, const TimedRow& b) { return a.shape < b.shape; });
+  const auto same = [](const TimedRow& a, const TimedRow& b) { return a.shape == b.shape; };
   for_each_run(rows, same, [&](size_t begin, size_t end) {
     for (size_t i = begin; i < end; ++i) {
-      Series& own = series[rows[i].series];
+      TimedSeries& own = series[rows[i].series];
       // Of one software and precision the fastest kernel counts.
       std::vector<std::pair<size_t, double>> fastest;
       for (size_t j = begin; j < end; ++j) {
-        const Series& other = series[rows[j].series];
+        const TimedSeries& other = series[rows[j].series];
         if (other.group == own.group || !other.is_witness_of(own)) continue;
         const auto at = std::find_if(fastest.begin(), fastest.end(),
                                      [&](const auto& f) { return f.first == other.group; });
@@ -161,17 +162,17 @@ void add_excess(std::vector<Row>& rows, std::vector<Series>& series) {
 }
 
 /// How often times fall where a size grows.
-void add_falls(std::vector<Row>& rows, std::vector<Series>& series) {
-  std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+void add_falls(std::vector<TimedRow>& rows, std::vector<TimedSeries>& series) {
+  std::sort(rows.begin(), rows.end(), [](const TimedRow& a, const TimedRow& b) {
     return std::tie(a.series, a.sweep, a.swept) < std::tie(b.series, b.sweep, b.swept);
   });
-  const auto same = [](const Row& a, const Row& b) {
+  const auto same = [](const TimedRow& a, const TimedRow& b) {
     return a.series == b.series && a.sweep == b.sweep;
   };
   for_each_run(rows, same, [&](size_t begin, size_t end) {
     for (size_t i = begin + 1; i < end; ++i) {
       if (rows[i - 1].ms < kNoJitter_ms || rows[i].swept == rows[i - 1].swept) continue;
-      Series& of = series[rows[i].series];
+      TimedSeries& of = series[rows[i].series];
       of.steps += 1;
       of.falls += rows[i].ms < kFall * rows[i - 1].ms ? 1 : 0;
     }
@@ -183,16 +184,16 @@ void add_falls(std::vector<Row>& rows, std::vector<Series>& series) {
 SlowSeries::SlowSeries(const CsvTable& table, const SeriesColumns& columns,
                        std::optional<int64_t> (*bits)(const std::string& dtype)) {
   Reader reader(table, columns, bits);
-  std::vector<Row> rows;
+  std::vector<TimedRow> rows;
   for (size_t row = 0; row < table.rows.size(); ++row) {
     rows.push_back(reader.read(row));
     series_of_.push_back(rows.back().series);
   }
   // Rows without a time have no logarithm.
-  std::erase_if(rows, [](const Row& row) { return !(row.ms > 0); });
+  std::erase_if(rows, [](const TimedRow& row) { return !(row.ms > 0); });
   add_excess(rows, reader.series);
   add_falls(rows, reader.series);
-  for (const Series& series : reader.series) {
+  for (const TimedSeries& series : reader.series) {
     if (!series.is_slow()) {
       reason_.push_back(std::nullopt);
       continue;

@@ -67,7 +67,7 @@ class OptimizerSteps {
  private:
   /// torch/optim/adam.py, _fused_adam: one kernel reads all four and writes all but the gradients.
   /// FLOPs an element: two moving averages (3 and 4), bias corrections and root (5), update (4).
-  void fused(std::vector<TensorId> inputs) {
+  void fused(const std::vector<TensorId>& inputs) {
     constexpr int64_t kFlops = 16;
     step("fused_pointwise", inputs, "optimizer.step", {{"flops_per_element", kFlops}});
     Node& node = graph_.nodes.back();

@@ -115,7 +115,7 @@ class Rematerializer {
     if (kept_[index(id)]) return {.leaves = {id}};
     // Tensors inside a fused kernel are not written.
     const bool written = maker_[index(id)] < 0 || kernel_[index(id)] >= 0;
-    const Source alone{.leaves = {id}, .bytes = written ? tensor_bytes(graph_.tensor(id)) : kNever};
+    Source alone{.leaves = {id}, .bytes = written ? tensor_bytes(graph_.tensor(id)) : kNever};
     const bool here = pointwise_maker(id) != nullptr &&
                       segment_[static_cast<size_t>(maker_[index(id)])] == segment;
     if (!here || depth > kDeepest) return alone;

@@ -98,7 +98,7 @@ class Costs {
       part.bytes = checked_add(part.bytes, gradient);
       choice.reduce_bytes = static_cast<double>(gradient);
     }
-    to.choices.push_back(std::move(choice));
+    to.choices.push_back(choice);
   }
 
   const PlacementSetup& setup_;

@@ -21,7 +21,8 @@ inline std::vector<int64_t> divisors(int64_t number, int64_t most) {
 /// The values that the user gave, or all.
 template <typename T>
 std::vector<T> given_or(const std::vector<T>& given, std::vector<T> all) {
-  return given.empty() ? std::move(all) : given;
+  if (!given.empty()) all = given;
+  return all;
 }
 
 }  // namespace tilecast

@@ -102,7 +102,7 @@ class Picture {
         any = any || bytes > 0;
         const double top = below[c] + static_cast<double>(bytes);
         upper += fmt::format("{:.1f},{:.1f} ", x_of(shown[c]), y_of(top));
-        lower = fmt::format("{:.1f},{:.1f} ", x_of(shown[c]), y_of(below[c])) + lower;
+        lower.insert(0, fmt::format("{:.1f},{:.1f} ", x_of(shown[c]), y_of(below[c])));
         below[c] = top;
       }
       drawn_[p] = any;

@@ -19,15 +19,15 @@ double worth(const ServingPlan& plan, const ServingCandidate& c, double gpu_toke
 }  // namespace
 
 std::string dtype_text(const ServingCandidate& c) {
-  const std::string dtype = c.dtype.empty() ? "stored" : c.dtype;
+  std::string dtype = c.dtype.empty() ? "stored" : c.dtype;
   return c.kv_dtype.empty() ? dtype : dtype + ", cache " + c.kv_dtype;
 }
 
 std::string short_gpu(const ServingPlan& plan, const ServingCandidate& c) {
-  const std::string name = without_vendor(plan.gpu_ids[c.hardware]);
+  std::string name = without_vendor(plan.gpu_ids[c.hardware]);
   if (plan.gpu_ids.size() == 1) return name;
   for (size_t end = name.find('-'); end != std::string::npos; end = name.find('-', end + 1)) {
-    const std::string part = name.substr(0, end);
+    std::string part = name.substr(0, end);
     const auto alike = [&](const std::string& id) {
       return (without_vendor(id) + "-").starts_with(part + "-");
     };

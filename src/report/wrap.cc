@@ -125,7 +125,7 @@ std::string shorten_front(const std::string& text, size_t width) {
     if (cut < name.size() && display_width(shorter) <= width) return shorter;
   }
   // The last part does not fit beside the mark: the mark goes, then the front of the part.
-  const std::string last = kEllipsis + name.substr(cuts.empty() ? 0 : cuts.back());
+  std::string last = kEllipsis + name.substr(cuts.empty() ? 0 : cuts.back());
   if (display_width(last) <= width) return last;
   return kEllipsis + last_characters(name, width - 1);
 }

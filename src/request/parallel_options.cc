@@ -52,7 +52,7 @@ std::vector<OptionDef> degree_options() {
   };
 }
 
-std::vector<OptionDef> training_layout_options() {
+std::vector<OptionDef> training_layout_options() {  // NOLINT(readability-function-size): a table
   return {
       {.name = "pipeline-schedule",
        .access = field<[](auto& r) -> auto& { return r.parallel.schedule; }>(),

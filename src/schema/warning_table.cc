@@ -16,7 +16,7 @@ constexpr std::string_view kOfTime = "the time";
 
 FactDef message(std::string_view doc) { return {.name = "message", .doc = doc}; }
 
-std::vector<WarningDef> make_table() {
+std::vector<WarningDef> make_table() {  // NOLINT(readability-function-size): a table
   using enum FactKind;
   using enum WarningCode;
   return {

@@ -145,10 +145,11 @@ std::optional<WorkRow> row_with(const WorkKernel& work, DType dtype, SizeList si
   try {
     std::vector<Kernel> kernels = kernels_of_sizes(work.op, dtype, sizes);
     if (kernels.size() == 1 && kernels.front().flops == work.flops)
-      return WorkRow{&work, dtype, std::move(sizes), std::move(kernels.front())};
+      return WorkRow{&work, dtype, std::move(sizes), kernels.front()};
+    return std::nullopt;
   } catch (const Error&) {  // sizes that the operator does not take
+    return std::nullopt;
   }
-  return std::nullopt;
 }
 
 std::optional<WorkRow> row_of(const WorkKernel& work) {
@@ -192,7 +193,7 @@ Candidates from_work(const SuggestOptions& options, const Device& device) {
                                      [&](const Attribute& s) { return s.name == column; });
       line += "," + (size == row.sizes.end() ? "" : format_value(size->value));
     }
-    Candidate candidate{.kernel = std::move(row.kernel),
+    Candidate candidate{.kernel = row.kernel,
                         .conditions = {},
                         .line = line + ",",
                         .share = row.work->share / whole};

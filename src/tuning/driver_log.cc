@@ -110,7 +110,9 @@ std::vector<ConvProblem> parse_driver_line(std::string_view text, const std::str
   auto at = std::find_if(words.begin(), words.end(), [](const std::string& word) {
     return word.ends_with("MIOpenDriver") || word.ends_with("MIOpenDriver.exe");
   });
-  if (at == words.end() || ++at == words.end()) return {};
+  if (at == words.end()) return {};
+  ++at;
+  if (at == words.end()) return {};
   const std::optional<DType> dtype = dtype_of_command(*at);
   if (!dtype) return {};
   DriverLine line;

@@ -116,7 +116,8 @@ void add_caches(const DecoderConfig& config, const DecoderConfig::Layer& layer, 
 
 void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpoint& checkpoint) {
   if (!checkpoint.scheme_of) return;
-  const auto ask = [&](size_t index, const std::string& part, std::vector<std::string> modules) {
+  const auto ask = [&](size_t index, const std::string& part,
+                       const std::vector<std::string>& modules) {
     for (const std::string& module : modules) {
       const QuantScheme scheme = checkpoint.scheme_of(
           fmt::format("layers.{}.{}{}{}", index, part, part.empty() ? "" : ".", module));

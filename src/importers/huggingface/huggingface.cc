@@ -234,7 +234,7 @@ Model read_any(const Json& json, const std::string& where) {
 
 Model import_config(const ModelText& text) {
   Json json = parse_json(text.content, text.where);
-  JsonObject(json, text.where);  // an object, or an error
+  static_cast<void>(JsonObject(json, text.where));  // an object, or an error
   if (!text.quantization.empty())
     json[kQuantConfigFile] =
         parse_json(text.quantization, text.where + ", " + std::string(kQuantConfigFile));

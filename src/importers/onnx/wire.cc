@@ -14,9 +14,9 @@ static_assert(std::endian::native == std::endian::little,
               "protobuf is read on machines of its own byte order");
 
 template <typename T>
-T read_number(const char* data) {
+T read_number(std::string_view data) {
   T value;
-  std::memcpy(&value, data, sizeof(T));
+  std::memcpy(&value, data.data(), sizeof(T));
   return value;
 }
 
@@ -63,10 +63,10 @@ bool WireMessage::next(WireField& field) {
       field.value = varint();
       return true;
     case WireField::Type::kFixed64:
-      field.value = read_number<uint64_t>(take(sizeof(uint64_t)).data());
+      field.value = read_number<uint64_t>(take(sizeof(uint64_t)));
       return true;
     case WireField::Type::kFixed32:
-      field.value = read_number<uint32_t>(take(sizeof(uint32_t)).data());
+      field.value = read_number<uint32_t>(take(sizeof(uint32_t)));
       return true;
     case WireField::Type::kBytes:
       field.bytes = take(varint());
@@ -118,7 +118,7 @@ void WireMessage::numbers(const WireField& field, size_t width, std::vector<doub
   }
   need_bytes(field);
   for (size_t at = 0; at + width <= field.bytes.size() && all.size() < most; at += width) {
-    const char* data = field.bytes.data() + at;
+    const std::string_view data = field.bytes.substr(at, width);
     all.push_back(from_bits(width == sizeof(float) ? read_number<uint32_t>(data)
                                                    : read_number<uint64_t>(data)));
   }

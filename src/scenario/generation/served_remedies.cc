@@ -13,22 +13,22 @@ namespace tilecast {
 namespace {
 
 /// The changes of one option, the smallest first, and its name in facts of the warning.
-struct Kind {
+struct ChangesOfOption {
   std::string name;
   std::vector<Change> changes;
 };
 
-Kind more_ranks(const Request& asked) {
+ChangesOfOption more_ranks(const Request& asked) {
   constexpr int64_t kMostRanks = 64;
-  Kind kind{"tp", {}};
+  ChangesOfOption kind{"tp", {}};
   for (int64_t tp = 2 * asked.execution.tp; tp <= kMostRanks; tp *= 2)
     kind.changes.push_back({{"tp", std::to_string(tp)}});
   return kind;
 }
 
 /// Precisions of weights that the device computes with, and that are lower than the usual one.
-Kind lower_dtypes(const Device& device) {
-  Kind kind{"dtype", {}};
+ChangesOfOption lower_dtypes(const Device& device) {
+  ChangesOfOption kind{"dtype", {}};
   for (const char* dtype : {"fp8", "int8_wo", "fp4", "int4_wo"}) {
     if (device.matmul_peak(compute_dtype(*find_scheme(dtype), DType::kBf16)) > 0)
       kind.changes.push_back({{"dtype", dtype}});
@@ -36,8 +36,8 @@ Kind lower_dtypes(const Device& device) {
   return kind;
 }
 
-Kind lower_cache_dtypes(const Request& asked, const Device& device) {
-  Kind kind{"kv_dtype", {}};
+ChangesOfOption lower_cache_dtypes(const Request& asked, const Device& device) {
+  ChangesOfOption kind{"kv_dtype", {}};
   if (asked.execution.kv_dtype.empty() && device.matmul_peak(DType::kFp8) > 0)
     kind.changes.push_back({{"kv-dtype", "fp8"}});
   return kind;
@@ -58,10 +58,10 @@ void add_changes_that_fit(Warning& warning, const ServedModel& served) {
   const auto fits = [&](const Change& change) {
     return fits_memory({served, changed(served.asked, change)});
   };
-  const Kind ranks = more_ranks(served.asked), dtypes = lower_dtypes(served.device),
-             caches = lower_cache_dtypes(served.asked, served.device);
+  const ChangesOfOption ranks = more_ranks(served.asked), dtypes = lower_dtypes(served.device),
+                        caches = lower_cache_dtypes(served.asked, served.device);
   const size_t before = warning.facts.size();
-  for (const Kind* kind : {&ranks, &dtypes, &caches}) {
+  for (const ChangesOfOption* kind : {&ranks, &dtypes, &caches}) {
     const Change* enough = first_that_fits(kind->changes, fits);
     if (enough == nullptr) continue;
     const std::string& value = enough->front().text;

@@ -15,7 +15,7 @@ namespace {
 
 // A cache of 8 bits saves no time where attention is a small part of a step: differences below this
 // share are within the noise of measurements.
-constexpr double kNoticed = 0.02;
+constexpr double kNoticedSlower = 0.02;
 
 /// The forecast of another request; nullopt: it cannot be forecast.
 std::optional<LlmForecast> forecast_of(const Inquiry& inquiry, const Request& request) {
@@ -74,7 +74,7 @@ void warn_of_slower_precision(LlmForecast& forecast, const Inquiry& inquiry) {
           "cache",
           0,
           {{"dtype", forecast.kv_dtype}, {"reference_dtype", wide.execution.kv_dtype}}},
-         kNoticed);
+         kNoticedSlower);
   }
 }
 
