@@ -106,7 +106,8 @@ void language_model(benchmark::State& state, const char* name, int64_t ranks) {
                                   .output = 256,
                                   .execution = {.tp = ranks}};
   for (auto _ : state)
-    benchmark::DoNotOptimize(tilecast::forecast_llm(forecaster, model, gpu, request).tokens_per_s);
+    benchmark::DoNotOptimize(
+        tilecast::forecast_generation(forecaster, model, gpu, request).tokens_per_s);
 }
 
 BENCHMARK_CAPTURE(whole_model, gpt3_27_training, "gpt3_27", tilecast::Mode::kTraining, 2048)

@@ -72,7 +72,7 @@ Numbers timeline(const ModelRef& model, const GpuRef& gpu, const Request& reques
 }
 
 Numbers generation(const ModelRef& model, const GpuRef& gpu, const Request& request) {
-  const LlmForecast f = forecast_llm(forecaster(), model, gpu, request);
+  const GenerationForecast f = forecast_generation(forecaster(), model, gpu, request);
   Numbers n;
   for (const Interval& e : {f.latency, f.ttft, f.tpot, f.request}) add(n, {e.value, e.low, e.high});
   add(n, {f.tokens_per_s, f.communication_s, f.utilization_ratio});

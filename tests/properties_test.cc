@@ -263,7 +263,7 @@ Draw draw_prompt(Rng& rng, const std::vector<std::string>& models,
   return request;
 }
 
-void check_prompt(const LlmForecast& f, const std::string& what) {
+void check_prompt(const GenerationForecast& f, const std::string& what) {
   expect_interval(f.ttft.low, f.ttft.value, f.ttft.high, what);
   expect_interval(f.tpot.low, f.tpot.value, f.tpot.high, what);
   expect_interval(f.request.low, f.request.value, f.request.high, what);
@@ -289,9 +289,9 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     const Draw request = draw_prompt(rng, models, gpus);
     const std::string what = request.text();
     const auto forecast = [&](const Request& options) {
-      return forecast_llm(forecaster(), model(request.model), gpu(request.gpu), options);
+      return forecast_generation(forecaster(), model(request.model), gpu(request.gpu), options);
     };
-    LlmForecast f;
+    GenerationForecast f;
     if (refused([&] { f = forecast(request.options); })) {
       ASSERT_LT(++refusals, 20 * kPromptRequests) << "most requests are refused";
       continue;
@@ -301,13 +301,13 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     EXPECT_EQ(to_json(f), to_json(forecast(request.options))) << what;
     Request options = request.options;
     options.batch *= 2;
-    if (LlmForecast more; !refused([&] { more = forecast(options); })) {
+    if (GenerationForecast more; !refused([&] { more = forecast(options); })) {
       batch.compare(f.request.value, more.request.value, what);
       EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
     }
     options = request.options;
     options.prompt *= 2;
-    if (LlmForecast more; !refused([&] { more = forecast(options); })) {
+    if (GenerationForecast more; !refused([&] { more = forecast(options); })) {
       length.compare(f.request.value, more.request.value, what);
       // A prefill step takes whole prompts while they fit into its tokens. With longer ones, fewer
       // may fit, and the step's activations are smaller; all else grows.
@@ -320,7 +320,7 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     }
     options = request.options;
     options.execution.tp *= 2;
-    if (LlmForecast shared; !refused([&] { shared = forecast(options); })) {
+    if (GenerationForecast shared; !refused([&] { shared = forecast(options); })) {
       EXPECT_LT(shared.memory.peak_bytes, f.memory.peak_bytes) << what;
     }
   }

@@ -213,9 +213,10 @@ TEST(RankingTest, SeveralGpusAreNotSlowerThanThoseWithLessOfEverything) {
         if (!links_dominate(level_of(node_of(better), tp), level_of(node_of(worse), tp))) continue;
         try {
           const double slow =
-              forecast_llm(forecaster, model, load_gpu_ref(worse.id), request).latency.value;
+              forecast_generation(forecaster, model, load_gpu_ref(worse.id), request).latency.value;
           ++forecasts;
-          EXPECT_LE(forecast_llm(forecaster, model, load_gpu_ref(better.id), request).latency.value,
+          EXPECT_LE(forecast_generation(forecaster, model, load_gpu_ref(better.id), request)
+                        .latency.value,
                     kMayBe * slow)
               << better.id << " slower than " << worse.id << " with tp " << tp;
         } catch (const Error&) {

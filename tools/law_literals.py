@@ -14,7 +14,7 @@ MOST = 60
 LAWS = """
 src/predict/law*.cc src/predict/law*.h src/predict/blocks.h src/predict/chip.* src/predict/bound.* src/predict/collective.cc
 src/predict/coverage.* src/predict/embedding.* src/predict/features.* src/predict/interval.* src/predict/learned.* src/predict/miopen.*
-src/predict/net_*.cc src/predict/residual.* src/predict/roofline.* src/predict/similarity.* src/predict/unmeasured.*
+src/predict/kind_*.cc src/predict/residual.* src/predict/roofline.* src/predict/similarity.* src/predict/unmeasured.*
 src/collectives/collective.cc src/collectives/law* src/collectives/paths.*
 """.split()
 PLAIN = {"0", "1", "2", "0.0", "1.0", "2.0", "0.5"}

@@ -331,8 +331,8 @@ std::vector<std::string> kernel_software();
 /// warning. Throws Error: kUnsupported for a model that does not generate text or a precision that
 /// the device does not support; kInput for sequences longer than the model allows, a `tp` that does
 /// not divide its heads, and contradicting options.
-LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                         const Request& request);
+GenerationForecast forecast_generation(const Forecaster& forecaster, const ModelRef& model,
+                                       const GpuRef& gpu, const Request& request);
 
 struct AcceleratorOptions {
   bool exact = false;   ///< run all instructions instead of extrapolating from fixed points

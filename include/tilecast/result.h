@@ -71,11 +71,11 @@ std::string_view warning_code_name(WarningCode code);
 std::vector<std::string> warning_code_names(const std::vector<Warning>& warnings);
 
 struct Forecast;
-struct LlmForecast;
+struct GenerationForecast;
 /// What matters to the numbers of a forecast, given or by default, each in a few words: "bf16
 /// (torch_dtype)", "attention flash (PyTorch's SDPA)". Tables show them in a line.
 std::vector<std::string> assumptions(const Forecast& forecast);
-std::vector<std::string> assumptions(const LlmForecast& forecast);
+std::vector<std::string> assumptions(const GenerationForecast& forecast);
 
 /// A value with its 80 % interval, in the unit that the member's name ends in; times without one
 /// are in seconds. Where a number is expected, it is its value.
@@ -775,7 +775,7 @@ struct Distribution {
 };
 
 /// Metrics that the clients of a server see, over one part of the run.
-struct ServedPart {
+struct ServerMetrics {
   int64_t requests = 0;
   Distribution ttft;
   Distribution tpot;
@@ -785,8 +785,8 @@ struct ServedPart {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    using Self = ServedPart;
-    field.is("ServedPart", "What the clients of a server see, over one part of the run.");
+    using Self = ServerMetrics;
+    field.is("ServerMetrics", "What the clients of a server see, over one part of the run.");
     field("requests", "", "number of answered requests", &Self::requests);
     field("time_to_first_token", "", "from sending a request to its first token", &Self::ttft);
     field("time_per_output_token", "", "(last token - first token) / (output - 1)", &Self::tpot);
@@ -948,7 +948,7 @@ struct CoursePoint {
   }
 };
 
-struct LlmForecast {
+struct GenerationForecast {
   std::string model, gpu, gpu_name, dtype, kv_dtype, software;
   std::string dtype_source;
   int64_t prompt = 0, output = 0, batch = 0;
@@ -1000,10 +1000,10 @@ struct LlmForecast {
     int64_t cache_tokens = 0;
     int64_t most_sequences = 0;
     int64_t most_in_flight = 0;
-    ServedPart all;
-    std::optional<ServedPart> steady;
+    ServerMetrics all;
+    std::optional<ServerMetrics> steady;
     /// The steady state, or the whole run where there is none.
-    const ServedPart& steady_or_all() const { return steady ? *steady : all; }
+    const ServerMetrics& steady_or_all() const { return steady ? *steady : all; }
     std::optional<double> goodput_requests_per_s;
     std::optional<double> ttft_limit_s, tpot_limit_s;
     double mean_batch = 0, busy_share = 0;
@@ -1082,8 +1082,8 @@ struct LlmForecast {
 
   template <typename Fields>
   static void fields(Fields& field) {
-    using Self = LlmForecast;
-    field.is_document("LlmForecast", "The forecast of text generation.");
+    using Self = GenerationForecast;
+    field.is_document("GenerationForecast", "The forecast of text generation.");
     field("model", "", "name of the model", &Self::model);
     field("gpu", "", "id of the GPU", &Self::gpu);
     field("gpu_name", "", "the product name", &Self::gpu_name);
@@ -1492,7 +1492,7 @@ struct ShardForecast {
 
 /// A pass or training step, on one rank or several; text generation or a server; a forward pass on
 /// an accelerator.
-using Result = std::variant<Forecast, LlmForecast, AcceleratorForecast>;
+using Result = std::variant<Forecast, GenerationForecast, AcceleratorForecast>;
 
 /// The kernels that were asked for, beside the sizes that each of them has.
 struct KernelQuestion {

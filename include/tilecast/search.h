@@ -1004,7 +1004,7 @@ struct ServingCandidateRow : ServingCandidate {
 ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
                          const ServingQuery& query);
 
-/// The request that `forecast_llm` needs for a candidate.
+/// The request that `forecast_generation` needs for a candidate.
 Request request_of(const ServingPlan& plan, const ServingCandidate& candidate);
 
 struct TuneOptions {
@@ -1127,15 +1127,15 @@ struct ProductKernel {
 };
 
 /// A value of one part of a kernel.
-struct PartValue {
+struct ParameterValue {
   std::string value;
   double probability = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
-    field.is("PartValue", "A value of one part of a kernel.");
-    field("value", "", "the value", &PartValue::value);
-    field("probability", "", "that the fastest kernel has it", &PartValue::probability);
+    field.is("ParameterValue", "A value of one part of a kernel.");
+    field("value", "", "the value", &ParameterValue::value);
+    field("probability", "", "that the fastest kernel has it", &ParameterValue::probability);
   }
 };
 
@@ -1147,7 +1147,7 @@ struct ProductForecast {
   std::string measured_gpu;
   bool extrapolated = false;
   std::vector<ProductKernel> kernels;
-  std::vector<std::pair<std::string, std::vector<PartValue>>> parts;
+  std::vector<std::pair<std::string, std::vector<ParameterValue>>> parts;
 
   template <typename Fields>
   static void fields(Fields& field) {

@@ -56,11 +56,11 @@ std::string memory_svg(const MemoryTimeline& timeline);
 std::string step_trace_json(const std::vector<StepOperation>& operations);
 
 /// Time to first token, time per token, memory, and what a prefill and a decode step spend.
-std::string llm_table(const LlmForecast& forecast, const TableStyle& style = {});
+std::string llm_table(const GenerationForecast& forecast, const TableStyle& style = {});
 
 /// The output of `forecast --format json`, with further keys for text generation; see
 /// docs/explanation/servers.md.
-std::string llm_json(const LlmForecast& forecast);
+std::string llm_json(const GenerationForecast& forecast);
 
 /// The kernels of one operator, with what determines their time.
 std::string kernel_table(const KernelAnswer& answer, const TableStyle& style = {});

@@ -30,24 +30,24 @@ void add_interval() {
 }
 
 void add_generation() {
-  const py::object served = record_class(record_of<ServedPart>());
+  const py::object served = record_class(record_of<ServerMetrics>());
   add_alias(served, "ttft", "time_to_first_token");
   add_alias(served, "tpot", "time_per_output_token");
   add_alias(served, "e2e", "end_to_end");
   add_property(record_class(record_of<StepForecast>()), "latency", [](const py::object& self) {
     return result_object(Interval(record_in<StepForecast>(self).time));
   });
-  const py::object type = record_class(record_of<LlmForecast>());
+  const py::object type = record_class(record_of<GenerationForecast>());
   add_alias(type, "ttft", "time_to_first_token");
   add_alias(type, "tpot", "time_per_output_token");
   add_property(type, "latency", [](const py::object& self) {
-    return result_object(Interval(record_in<LlmForecast>(self).latency));
+    return result_object(Interval(record_in<GenerationForecast>(self).latency));
   });
   add_forecast_views(type);
   add_method(
       type, "table",
       [](const py::object& self, int width, size_t rows) {
-        return llm_table(record_in<LlmForecast>(self), {.width = width, .rows = rows});
+        return llm_table(record_in<GenerationForecast>(self), {.width = width, .rows = rows});
       },
       "What `tilecast forecast` writes.", py::arg("width") = TableStyle{}.width,
       py::arg("rows") = 8);

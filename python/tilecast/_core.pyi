@@ -23,7 +23,7 @@ class _Interval(Record):
 class _Step(Record):
     latency: Interval
 
-class _ServedPart(Record):
+class _ServerMetrics(Record):
     ttft: Distribution
     """time_to_first_token"""
     tpot: Distribution
@@ -63,7 +63,7 @@ class _Result:
 
 class _Forecast(Record, _Result): ...
 
-class _LlmForecast(Record, _Result):
+class _GenerationForecast(Record, _Result):
     ttft: Interval
     """time_to_first_token"""
     tpot: Interval
@@ -531,7 +531,7 @@ class Distribution(Record):
     p99: Interval
     """the 99th percentile"""
 
-class ServedPart(_ServedPart):
+class ServerMetrics(_ServerMetrics):
     """What the clients of a server see, over one part of the run."""
     requests: int
     """number of answered requests"""
@@ -593,9 +593,9 @@ class Serving(Record):
     """how many sequences of the longest length fit into the cache"""
     most_in_flight: int
     """maximum number of requests that waited or ran at the same time"""
-    all: ServedPart
+    all: ServerMetrics
     """all requests"""
-    steady: ServedPart | None
+    steady: ServerMetrics | None
     """without the first and the last most_in_flight requests, which saw the server fill up or empty; null: too few requests are left"""
     requests_per_s: float
     """answered requests [1/s]"""
@@ -630,7 +630,7 @@ class Serving(Record):
     keeps_up: bool
     """the queue does not grow without bound"""
 
-class LlmForecast(_LlmForecast):
+class GenerationForecast(_GenerationForecast):
     """The forecast of text generation."""
     schema_version: int
     """of this schema"""
@@ -1658,7 +1658,7 @@ class ProductKernel(Record):
     probability: float
     """that it is the fastest"""
 
-class PartValue(Record):
+class ParameterValue(Record):
     """A value of one part of a kernel."""
     value: str
     """the value"""
@@ -1677,7 +1677,7 @@ class Product(Record):
     """that is another GPU"""
     kernels: list[ProductKernel]
     """the most probable first"""
-    parts: dict[str, list[PartValue]]
+    parts: dict[str, list[ParameterValue]]
     """probabilities of each part by itself"""
 
 class ProductTuning(Record):
@@ -2746,9 +2746,9 @@ class Forecaster:
     def __init__(self, weights: Path = "", calibration: Path = "") -> None: ...
     def forecast_many(self, table: Any, *, threads: int = 0, **options: Any) -> ForecastTable: ...
     @overload
-    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
+    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> GenerationForecast: ...
     @overload
-    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str | None = None, trace: Path, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
+    def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, prompt: int | str | None = None, trace: Path, **options: Unpack[ForecastKeywords]) -> GenerationForecast: ...
     @overload
     def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, exact: bool, mapping: str | None = None, parameters: str | Mapping[str, float] | None = None, **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
     @overload
@@ -2772,9 +2772,9 @@ class Forecaster:
     def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations: ...
 
 @overload
-def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
+def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> GenerationForecast: ...
 @overload
-def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str | None = None, trace: Path, **options: Unpack[ForecastKeywords]) -> LlmForecast: ...
+def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str | None = None, trace: Path, **options: Unpack[ForecastKeywords]) -> GenerationForecast: ...
 @overload
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, exact: bool, mapping: str | None = None, parameters: str | Mapping[str, float] | None = None, **options: Unpack[ForecastKeywords]) -> AcceleratorForecast: ...
 @overload

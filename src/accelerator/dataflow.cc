@@ -91,11 +91,11 @@ class DataflowReader {
       buffer.element_bytes = reader_.quantity(entry, "element", "B", 0.125, 64);
     }
   }
-  std::optional<Step> step_of(const JsonObject& json, const std::string& key) const {
+  std::optional<DataflowInstruction> step_of(const JsonObject& json, const std::string& key) const {
     if (!json.has(key)) return std::nullopt;
     const JsonObject entry = json.object(key);
     entry.reject_unknown({"operation", "at", "block", "units"});
-    Step step;
+    DataflowInstruction step;
     step.operation = machine_.find_operation(entry.string("operation"));
     if (step.operation < 0)
       entry.fail(
@@ -112,7 +112,7 @@ class DataflowReader {
     if (entry.has("block")) read_block(entry.object("block"), step);
     return step;
   }
-  void read_block(const JsonObject& json, Step& step) const {
+  void read_block(const JsonObject& json, DataflowInstruction& step) const {
     for (const auto& item : json.json().items()) {
       const size_t dim =
           item.key().size() == 1 ? kDimNames.find(item.key()) : std::string_view::npos;
@@ -131,7 +131,8 @@ class DataflowReader {
     json.fail(name, "expected product, depthwise, pooling or elementwise");
   }
   /// A dimension that a computation covers in part needs a loop.
-  static void check_order(const JsonObject& json, const Dataflow& flow, const Step& compute) {
+  static void check_order(const JsonObject& json, const Dataflow& flow,
+                          const DataflowInstruction& compute) {
     for (size_t i = 0; i < kDimCount; ++i)
       if (compute.block[i] != 0 && flow.order.find(kDimNames[i]) == std::string::npos)
         json.fail("order", fmt::format("'{}' is missing: one computation covers {} of it",

@@ -23,7 +23,7 @@ enum class IssuePoint : uint8_t {
 };
 
 /// An instruction of the dataflow: the operation, and the block that one instruction handles.
-struct Step {
+struct DataflowInstruction {
   int operation = -1;  ///< index into Machine::operations
   IssuePoint point = IssuePoint::kTile;
   Sizes block = kOnes;     ///< 0: the whole tile
@@ -46,14 +46,15 @@ struct Dataflow {
   bool fences = false;    ///< a tile is fetched when the one before the last is complete
   bool flattens = false;  ///< convolutions are run as matrix products (im2col)
   std::array<Buffer, kOperandCount> buffers;
-  double stored_bytes = 1;                               ///< of an output element outside the chip
-  std::array<std::optional<Step>, kOperandCount> loads;  ///< [kOutput]: of partial sums
-  std::optional<Step> preload, finish, store;
+  double stored_bytes = 1;  ///< of an output element outside the chip
+  std::array<std::optional<DataflowInstruction>, kOperandCount>
+      loads;  ///< [kOutput]: of partial sums
+  std::optional<DataflowInstruction> preload, finish, store;
   /// Operators (`tilecast ops`) that are applied to outputs as they are stored, or folded into
   /// weights before: no layers of their own where they follow a layer.
   std::vector<std::string> store_applies;
   /// By kind of layer; nullopt: it does not run this kind.
-  std::array<std::optional<Step>, kLayerKindCount> compute;
+  std::array<std::optional<DataflowInstruction>, kLayerKindCount> compute;
 
   bool applies(std::string_view op) const {
     return std::find(store_applies.begin(), store_applies.end(), op) != store_applies.end();

@@ -103,7 +103,7 @@ class Candidates {
   std::vector<int64_t> sizes_along(Dim dim) const {
     const auto i = static_cast<size_t>(dim);
     const int64_t all = layer_.sizes[i];
-    const Step& step = *flow_.compute[static_cast<size_t>(layer_.kind)];
+    const DataflowInstruction& step = *flow_.compute[static_cast<size_t>(layer_.kind)];
     const int64_t block = std::clamp<int64_t>(step.block[i], 1, all);
     std::vector<int64_t> sizes = {all};
     for (int64_t parts = 2; parts < 2 * all; parts *= 2) {
@@ -185,7 +185,7 @@ class Candidates {
                (operand == Operand::kOutput ? flow_.stored_bytes : 1);
     }
     double tiles = 1, blocks = 1;
-    const Step& step = *flow_.compute[static_cast<size_t>(layer_.kind)];
+    const DataflowInstruction& step = *flow_.compute[static_cast<size_t>(layer_.kind)];
     for (size_t i = 0; i < kDimCount; ++i) {
       const int64_t part = step.block[i] == 0 ? mapping.tile[i] : step.block[i];
       tiles *= static_cast<double>(counts[i]);

@@ -73,7 +73,7 @@ class Key {
     add(operation.name);
     add(operation.units);
   }
-  void add(const Step& step) {
+  void add(const DataflowInstruction& step) {
     add(step.operation);
     add(step.point);
     add(step.block);
@@ -92,8 +92,8 @@ class Key {
     }
     add(flow.stored_bytes);
     for (const auto* steps : {&flow.preload, &flow.finish, &flow.store}) add(*steps);
-    for (const std::optional<Step>& step : flow.loads) add(step);
-    for (const std::optional<Step>& step : flow.compute) add(step);
+    for (const std::optional<DataflowInstruction>& step : flow.loads) add(step);
+    for (const std::optional<DataflowInstruction>& step : flow.compute) add(step);
   }
   std::string take() { return std::move(text_); }
 

@@ -64,7 +64,7 @@ class Tiler {
   };
 
   double misses(Operand operand) const {
-    const std::optional<Step>& step =
+    const std::optional<DataflowInstruction>& step =
         operand == Operand::kOutput ? flow_.store : flow_.loads[static_cast<size_t>(operand)];
     if (!step) return 1;
     const Operation& operation = machine_.operations[static_cast<size_t>(step->operation)];
@@ -78,7 +78,7 @@ class Tiler {
   }
 
   /// Bytes of a row of the operand that one instruction of the step moves.
-  double part_bytes(Operand operand, const Step& step) const {
+  double part_bytes(Operand operand, const DataflowInstruction& step) const {
     const auto run = static_cast<size_t>(contiguous(operand, layer_));
     const int64_t whole = mapping_.tile[run];
     const int64_t part = step.block[run] == 0 ? whole : std::min(whole, step.block[run]);
@@ -147,7 +147,7 @@ class Tiler {
   bool stores(const Around& at) const { return at.last || changes(0, Operand::kOutput); }
 
   /// The instructions that move a tile, or a block of it.
-  NodeId moves(Operand operand, const Step& step, const Sizes& tile, bool store) {
+  NodeId moves(Operand operand, const DataflowInstruction& step, const Sizes& tile, bool store) {
     const auto run = static_cast<size_t>(contiguous(operand, layer_));
     Sizes extent = kOnes;
     for (size_t i = 0; i < kDimCount; ++i)
@@ -168,7 +168,8 @@ class Tiler {
     return parts_of(levels, 0, extent,
                     [&](const Sizes& block) { return move(operand, step, block, run, store); });
   }
-  NodeId move(Operand operand, const Step& step, const Sizes& sizes, size_t run, bool store) {
+  NodeId move(Operand operand, const DataflowInstruction& step, const Sizes& sizes, size_t run,
+              bool store) {
     const auto i = static_cast<size_t>(operand);
     Block block{.sizes = sizes};
     for (size_t dim = 0; dim < kDimCount; ++dim)
@@ -233,7 +234,7 @@ class Tiler {
     const auto weight = static_cast<size_t>(Operand::kWeight);
     const auto input = static_cast<size_t>(Operand::kInput);
     for (const Operand operand : {Operand::kInput, Operand::kWeight}) {
-      const std::optional<Step>& load = flow_.loads[static_cast<size_t>(operand)];
+      const std::optional<DataflowInstruction>& load = flow_.loads[static_cast<size_t>(operand)];
       if (at.fresh && load && load->point == IssuePoint::kBlock && layer_.uses(operand, Dim::kR)) {
         parts.push_back(builder_.advance(tiles_[static_cast<size_t>(operand)]));
         parts.push_back(moves(operand, *load, at.block, false));
@@ -326,7 +327,7 @@ class Tiler {
     if (rest > 0) parts.push_back(parts_of(levels, level + 1, inner, leaf));
     return builder_.sequence(parts);
   }
-  NodeId emit(const Step& step, const Block& block,
+  NodeId emit(const DataflowInstruction& step, const Block& block,
               const std::function<void(Instruction&)>& depend) {
     const std::vector<int>& units = machine_.operations[static_cast<size_t>(step.operation)].units;
     if (!step.each_unit) {
@@ -361,7 +362,7 @@ class Tiler {
   const Layer& layer_;
   const Mapping& mapping_;
   const Sizes counts_;
-  const Step& compute_;
+  const DataflowInstruction& compute_;
   std::vector<size_t> order_;  ///< of the loops around tiles
   LoopNestBuilder builder_;
   std::array<Slot, kOperandCount> tiles_;

@@ -13,10 +13,10 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
-#include "base/part_file.h"
 #include "base/quantile.h"
 #include "base/rng.h"
 #include "base/text.h"
+#include "base/unfinished_file.h"
 #include "test_support.h"
 #include "tilecast/error.h"
 
@@ -289,8 +289,8 @@ TEST(File, ASignalLeavesNoPartFile) {
     if (child == 0) {
       // Programs that a shell runs in the background inherit SIGINT ignored.
       ::signal(signal, SIG_DFL);
-      remove_part_files_on_signals();
-      const PartFile part(folder.path() / "out.txt", "out.txt");
+      remove_unfinished_files_on_signals();
+      const UnfinishedFile part(folder.path() / "out.txt", "out.txt");
       // Half of the file is written when the signal comes.
       if (::write(part.descriptor(), "half", 4) == 4) ::raise(signal);
       _exit(0);

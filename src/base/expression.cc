@@ -16,7 +16,7 @@
 namespace tilecast {
 namespace {
 
-using Op = ExpressionStep::Op;
+using Op = ExpressionToken::Op;
 
 constexpr size_t kMostCharacters = 1000;
 constexpr int kMostLevels = 32;
@@ -178,7 +178,7 @@ class ExpressionParser {
   bool conditions_;
   size_t at_ = 0;
   int level_ = 0;
-  std::vector<ExpressionStep> steps_;
+  std::vector<ExpressionToken> steps_;
   std::vector<std::string> names_;
 };
 
@@ -222,11 +222,11 @@ double combined(Op op, double left, double right) {
 /// The value of steps. `value_of` gives the number of a place; `check` sees an operation and its
 /// right or only operand before it is done.
 template <typename ValueOf, typename Check>
-double run(std::span<const ExpressionStep> steps, const ValueOf& value_of, const Check& check) {
+double run(std::span<const ExpressionToken> steps, const ValueOf& value_of, const Check& check) {
   // The parser allows 32 levels; of each at most five operators wait for their right side.
   std::array<double, 256> stack;
   size_t top = 0;
-  for (const ExpressionStep& step : steps) {
+  for (const ExpressionToken& step : steps) {
     if (step.op == Op::kNumber || step.op == Op::kName) {
       stack[top++] = step.op == Op::kNumber ? step.number : value_of(step.place);
       continue;
@@ -275,7 +275,7 @@ BoundExpression Expression::bind(
     const std::string& where) const {
   BoundExpression bound;
   bound.steps_ = steps_;
-  for (ExpressionStep& step : bound.steps_) {
+  for (ExpressionToken& step : bound.steps_) {
     if (step.op != Op::kName) continue;
     const std::string& name = names_[step.place];
     const std::optional<size_t> place = place_of(name);

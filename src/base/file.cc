@@ -12,8 +12,8 @@
 #include <new>
 #include <utility>
 
-#include "base/part_file.h"
 #include "base/text.h"
+#include "base/unfinished_file.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -182,7 +182,7 @@ void write_file(const fs::path& path, std::string_view content) {
     if (file.close() != 0) cannot_write(path, errno);
     return;
   }
-  PartFile part(follow_links(path), path);
+  UnfinishedFile part(follow_links(path), path);
   write_all(part.descriptor(), content, path);
   part.keep();
 }

@@ -45,6 +45,6 @@ void write_file(const std::filesystem::path& path, std::string_view content);
 
 /// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT remove the part files of unfinished writes
 /// before they end the process. For programs: a library leaves the process's signals alone.
-void remove_part_files_on_signals();
+void remove_unfinished_files_on_signals();
 
 }  // namespace tilecast

@@ -75,7 +75,7 @@ void check_comparison(const Given& given) {
 
 const std::vector<Warning>* warnings_of(const Answer& answer) {
   if (const auto* pass = std::get_if<Forecast>(&answer)) return &pass->warnings;
-  if (const auto* tokens = std::get_if<LlmForecast>(&answer)) return &tokens->warnings;
+  if (const auto* tokens = std::get_if<GenerationForecast>(&answer)) return &tokens->warnings;
   return nullptr;
 }
 

@@ -13,7 +13,7 @@ int main(int argc, char** argv) {
   // error, which is handled.
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);
-  tilecast::remove_part_files_on_signals();
+  tilecast::remove_unfinished_files_on_signals();
   try {
     tilecast::run_command_line(argc, argv);
   } catch (const tilecast::UsageError& error) {

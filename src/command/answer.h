@@ -22,10 +22,10 @@ struct SuggestedKernels {
 };
 
 using Answer =
-    std::variant<Forecast, LlmForecast, AcceleratorForecast, AcceleratorOccupancy, GpuComparison,
-                 Comparison, MemoryTimeline, std::vector<StepOperation>, KernelAnswer,
-                 CollectiveForecast, TrainingPlan, TrainingPlans, ServingPlan, ShardForecast,
-                 Evaluation, AcceleratorEvaluations, TuneEvaluations, TrainResult,
+    std::variant<Forecast, GenerationForecast, AcceleratorForecast, AcceleratorOccupancy,
+                 GpuComparison, Comparison, MemoryTimeline, std::vector<StepOperation>,
+                 KernelAnswer, CollectiveForecast, TrainingPlan, TrainingPlans, ServingPlan,
+                 ShardForecast, Evaluation, AcceleratorEvaluations, TuneEvaluations, TrainResult,
                  CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
                  ProductAnswer, SweepResult, std::vector<GpuEntry>, std::vector<ClusterEntry>,
                  std::vector<ModelEntry>, std::vector<OpEntry>, DataFile, Installation>;

@@ -91,7 +91,7 @@ KernelsOf kernels_of(const Result& result) {
     const Software software = pass->used.execution.software.value_or(Software{});
     return {pass->kernels, std::string(software_name(software))};
   }
-  if (const auto* tokens = std::get_if<LlmForecast>(&result))
+  if (const auto* tokens = std::get_if<GenerationForecast>(&result))
     return {tokens->kernels, tokens->software};
   return {};
 }

@@ -229,8 +229,8 @@ Reply answer_occupancy(ForecastQuestion&& asked, const Given&, const Asking&) {
 std::vector<Question> forecast_questions() {
   return {question_of<ForecastQuestion, forecast_groups, answer_forecast>(
               "forecast", "Time and memory of a model on a GPU",
-              {{"prompt", "LlmForecast"},
-               {"trace", "LlmForecast"},
+              {{"prompt", "GenerationForecast"},
+               {"trace", "GenerationForecast"},
                {"exact", "AcceleratorForecast"},
                {"mapping", "AcceleratorForecast"},
                {"parameters", "AcceleratorForecast"},

@@ -11,7 +11,7 @@ namespace {
 // A view of a type is an overload; a type without one has no such view.
 
 std::string table(const Forecast& f, const TableStyle& s) { return forecast_table(f, s); }
-std::string table(const LlmForecast& f, const TableStyle& s) { return llm_table(f, s); }
+std::string table(const GenerationForecast& f, const TableStyle& s) { return llm_table(f, s); }
 std::string table(const AcceleratorForecast& f, const TableStyle& s) {
   return accelerator_table(f, s);
 }
@@ -72,7 +72,7 @@ std::string json(const std::vector<OpEntry>& e) { return to_json(e); }
 std::string json(const DataFile& f) { return f.json; }
 
 std::string csv(const Forecast& f) { return to_csv(f.kernels); }
-std::string csv(const LlmForecast& f) { return to_csv(f.kernels); }
+std::string csv(const GenerationForecast& f) { return to_csv(f.kernels); }
 std::string csv(const AcceleratorForecast& f) { return to_csv(f.layers); }
 std::string csv(const GpuComparison& c) { return to_csv(c.gpus); }
 std::string csv(const Comparison& c) { return to_csv(c.kernels); }

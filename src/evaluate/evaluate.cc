@@ -115,11 +115,11 @@ class Evaluator {
       predict_each(forecaster_.impl().predictor(predictor_), kernels, conditions, *found, times);
       for (size_t i = 0; i < rows.size(); ++i) {
         CallOverhead overhead;
-        const std::optional<NetKind> kind = find_net(kernels[i]);
+        const std::optional<KernelKind> kind = find_kernel_kind(kernels[i]);
         if (kind && rows[i]->protocol == Protocol::kSingleCall &&
             predictor_ != PredictorKind::kRoofline)
           overhead =
-              call_overhead(forecaster_.impl().weights.net(*kind), *kind, *found, rows[i]->op);
+              call_overhead(forecaster_.impl().weights.model(*kind), *kind, *found, rows[i]->op);
         const std::string op = rows[i]->algorithm.empty()
                                    ? rows[i]->op
                                    : rows[i]->op + " (" + rows[i]->algorithm + ")";

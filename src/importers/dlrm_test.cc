@@ -4,7 +4,7 @@
 
 #include "importers/model.h"
 #include "lower/program.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
 #include "test_support.h"
@@ -40,10 +40,10 @@ TEST(DlrmConfig, BuildsMlpsTablesAndInteraction) {
 
 TEST(DlrmConfig, TablesAreUpdatedInTheBackwardPassWithoutGradients) {
   Graph graph = import_model(kSmall, "small.json").build({.batch = 6});
-  const MemoryPlan inference = plan_memory(graph);
+  const MemoryByPurpose inference = memory_by_purpose(graph);
   add_backward(graph, Checkpointing::kNone);
   EXPECT_EQ(count_ops(graph, "embedding_bags_backward"), 1);
-  const MemoryPlan training = plan_memory(graph);
+  const MemoryByPurpose training = memory_by_purpose(graph);
   EXPECT_EQ(training.weights_bytes, inference.weights_bytes);
   // One fp32 state per row; gradients of MLPs alone, in blocks of 512 bytes.
   EXPECT_EQ(training.optimizer_bytes, 4 * 150);

@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "importers/bundled.h"
-#include "importers/gguf/parts.h"
+#include "importers/gguf/splits.h"
 #include "importers/hub.h"
 #include "ops/validate.h"
 #include "tilecast/error.h"
@@ -115,8 +115,8 @@ static bool is_mapped(const fs::path& path) {
 /// A GGUF file whose model is in several; nullopt for all other files.
 static std::optional<Model> load_parts(const fs::path& path, const ModelText& text) {
   if (!is_gguf(text.content)) return std::nullopt;
-  std::vector<GgufPart> parts;
-  for (const std::string& name : other_gguf_parts(text)) {
+  std::vector<GgufSplit> parts;
+  for (const std::string& name : other_gguf_splits(text)) {
     const fs::path other = path.parent_path() / name;
     const std::string where = printable(other.string());
     std::error_code code;
@@ -129,7 +129,7 @@ static std::optional<Model> load_parts(const fs::path& path, const ModelText& te
     parts.push_back({read_model_file(other), where});
   }
   if (parts.empty()) return std::nullopt;
-  return finished(import_gguf_parts(text, parts), "gguf", text.where);
+  return finished(import_gguf_splits(text, parts), "gguf", text.where);
 }
 
 /// A config.json and ModelOpt's file in the same folder.

@@ -5,7 +5,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "importers/model.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "ops/builder.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -118,7 +118,7 @@ TEST_P(EveryModel, AMixedStepIsTheSumOfItsGroups) {
 
   // Two groups write into one buffer, which is there before the first of them.
   const Graph split = step({{34, 2, 1}, {1, 2, 1}});
-  const MemoryPlan one = plan_memory(step({{35, 2, 1}})), two = plan_memory(split);
+  const MemoryByPurpose one = memory_by_purpose(step({{35, 2, 1}})), two = memory_by_purpose(split);
   EXPECT_EQ(one.weights_bytes, two.weights_bytes);
   EXPECT_EQ(one.cache_bytes, two.cache_bytes);
   int64_t buffer = 0;

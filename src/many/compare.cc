@@ -33,7 +33,7 @@ CommonFacts add_result(ComparedGpu& row, const Forecast& f) {
 }
 
 /// A request on an idle server says nothing of the load: its numbers are replaced.
-void add_load(ComparedGpu& row, const std::optional<LlmForecast::Serving>& serving) {
+void add_load(ComparedGpu& row, const std::optional<GenerationForecast::Serving>& serving) {
   ForecastTotals& t = row.totals;
   t.ttft_s = t.tpot_s = t.tokens_per_s = std::nullopt;
   if (!serving) {
@@ -41,7 +41,7 @@ void add_load(ComparedGpu& row, const std::optional<LlmForecast::Serving>& servi
     t.utilization_ratio.reset();
     return;
   }
-  const ServedPart& part = serving->steady_or_all();
+  const ServerMetrics& part = serving->steady_or_all();
   row.ttft = part.ttft.p99;
   row.tpot = part.tpot.p99;
   t.ttft_s = row.ttft->value;
@@ -51,7 +51,7 @@ void add_load(ComparedGpu& row, const std::optional<LlmForecast::Serving>& servi
   row.keeps_up = serving->keeps_up;
 }
 
-CommonFacts add_result(ComparedGpu& row, const LlmForecast& f) {
+CommonFacts add_result(ComparedGpu& row, const GenerationForecast& f) {
   row.gpu_name = f.gpu_name;
   row.usable_bytes = f.memory.usable_bytes;
   row.totals = totals_of(f);

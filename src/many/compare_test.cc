@@ -131,7 +131,8 @@ TEST(CompareGpus, AServerHasItsSteadyState) {
       {{"prompt", "256"}, {"output", "32"}, {"schedule", "continuous"}, {"concurrency", "4"}});
   const ModelRef model = load_model_ref("llama-3-8b");
   const GpuComparison c = compare_gpus(forecaster(), model, gpus_of({"L40S"}), request);
-  const LlmForecast single = forecast_llm(forecaster(), model, load_gpu_ref("L40S"), request);
+  const GenerationForecast single =
+      forecast_generation(forecaster(), model, load_gpu_ref("L40S"), request);
   ASSERT_TRUE(single.serving && single.serving->steady);
   EXPECT_EQ(c.gpus[0].totals.tokens_per_s, single.serving->steady->output_tokens_per_s);
   EXPECT_EQ(c.gpus[0].ttft->value, single.serving->steady->ttft.p99.value);

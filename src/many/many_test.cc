@@ -45,8 +45,8 @@ TEST(ForecastMany, EqualsSingleForecasts) {
   EXPECT_EQ(table.of_row(2).peak_bytes, pass.memory.peak_bytes);
   EXPECT_EQ(table.of_row(2).ttft_s, std::nullopt);
   const Request request{.kind = RequestKind::kGenerate, .batch = 2, .prompt = 512};
-  const LlmForecast tokens =
-      forecast_llm(forecaster, load_model_ref("llama-3-8b"), load_gpu_ref("A100"), request);
+  const GenerationForecast tokens =
+      forecast_generation(forecaster, load_model_ref("llama-3-8b"), load_gpu_ref("A100"), request);
   EXPECT_EQ(table.of_row(3).tpot_s, tokens.tpot.value);
   EXPECT_EQ(table.of_row(3).error, std::nullopt);
 }

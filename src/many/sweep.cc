@@ -58,7 +58,7 @@ DesignCells design_of(const AcceleratorForecast& f) {
           converged ? "1" : "0"};
 }
 DesignCells design_of(const Forecast&) { return {}; }
-DesignCells design_of(const LlmForecast&) { return {}; }
+DesignCells design_of(const GenerationForecast&) { return {}; }
 
 /// The cells of kResultColumns.
 std::string cells_of(const JobResult& job) {

@@ -39,7 +39,7 @@ ForecastTotals totals_of(const Forecast& f) {
           .warning_codes = codes_of(f.warnings)};
 }
 
-ForecastTotals totals_of(const LlmForecast& f) {
+ForecastTotals totals_of(const GenerationForecast& f) {
   return {.latency_s = f.latency,
           .ttft_s = f.ttft.value,
           .tpot_s = f.tpot.value,

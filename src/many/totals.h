@@ -7,7 +7,7 @@
 namespace tilecast {
 
 ForecastTotals totals_of(const Forecast& forecast);
-ForecastTotals totals_of(const LlmForecast& forecast);
+ForecastTotals totals_of(const GenerationForecast& forecast);
 ForecastTotals totals_of(const AcceleratorForecast& forecast);
 ForecastTotals totals_of(const Result& result);
 

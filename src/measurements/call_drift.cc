@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "devices/registry.h"
 #include "measurements/call_excess.h"
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -39,7 +39,8 @@ std::vector<double> overheads(const Series& series, const Device& device, size_t
     std::vector<LawAndExcess> calls;
     for (size_t i = series.size() * w / windows; i < series.size() * (w + 1) / windows; ++i) {
       const KernelMeasurement& m = *series[i];
-      const double law_s = net_def(net_of(m.kernel)).law(m.kernel, chip, m.conditions).seconds;
+      const double law_s =
+          kernel_kind_def(kernel_kind(m.kernel)).law(m.kernel, chip, m.conditions).seconds;
       calls.push_back({law_s, m.measured_s - law_s});
     }
     found.push_back(smallest_excess(std::move(calls)));
@@ -102,7 +103,7 @@ void remove_call_drift(MeasurementSet& set) {
   for (KernelMeasurement& m : set.kernels) {
     if (m.protocol != Protocol::kSlowingCall) continue;
     m.protocol = Protocol::kSingleCall;
-    if (find_net(m.kernel)) all[{m.source, m.gpu}].push_back(&m);
+    if (find_kernel_kind(m.kernel)) all[{m.source, m.gpu}].push_back(&m);
   }
   for (const auto& [key, series] : all) {
     if (const std::optional<Device> device = known_device(key.second)) level(series, *device, set);

@@ -6,7 +6,7 @@
 #include "base/file.h"
 #include "devices/registry.h"
 #include "ops/sizes.h"
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -33,7 +33,7 @@ MeasurementSet read_calls(size_t rows, const Overhead& overhead_s) {
             {{"batch", 4}, {"in_channels", channels}, {"out_channels", 32}, {"height", 14}})
             .front();
     const double law_s =
-        net_def(net_of(kernel)).law(kernel, Chip(device, bundled_laws()), {}).seconds;
+        kernel_kind_def(kernel_kind(kernel)).law(kernel, Chip(device, bundled_laws()), {}).seconds;
     const double share = static_cast<double>(i) / static_cast<double>(rows);
     csv += fmt::format("conv,{:.9f},Tesla T4,4,{},32,3,14,1,1,;void winograd_nonfused::x\n",
                        1e3 * (law_s + overhead_s(share)), channels);

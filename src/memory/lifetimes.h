@@ -36,7 +36,7 @@ int64_t block_bytes(int64_t bytes);
 
 /// The run of one node. Where repetitions are folded, repetition 1 stands for all between the first
 /// and the last.
-struct MemoryStep {
+struct NodeRun {
   int32_t node = 0;
   int32_t segment = 0;
   int32_t repetition = 0;
@@ -73,7 +73,7 @@ struct LifetimeOptions {
 };
 
 struct Lifetimes {
-  std::vector<MemoryStep> steps;    ///< in order of execution
+  std::vector<NodeRun> steps;       ///< in order of execution
   std::vector<Lifetime> lifetimes;  ///< of tensors that nodes compute, in order of birth
   BytesByUse permanent_bytes{};     ///< in memory all the time
   int32_t optimizer_from = 0;       ///< its first step is of the optimizer; their number: none is

@@ -5,8 +5,8 @@
 
 #include "importers/model.h"
 #include "memory/allocator.h"
+#include "memory/by_purpose.h"
 #include "memory/peak.h"
-#include "memory/plan.h"
 #include "memory/replay.h"
 #include "memory/stack.h"
 #include "memory/structure.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kTensor = 4 * 64 * 64;  // of all tensors of the graphs below
 
-int64_t of(const MemoryPlan& plan, MemoryUse use) {
+int64_t of(const MemoryByPurpose& plan, MemoryUse use) {
   return plan.peak.by_use[static_cast<size_t>(use)];
 }
 
@@ -90,7 +90,7 @@ TEST(MemoryCourse, PeakIsTheMaximumOfTheSumNotTheSumOfMaxima) {
   Graph graph = one_layer();
   add_backward(graph);
   add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
-  const MemoryPlan plan = plan_memory(graph);
+  const MemoryByPurpose plan = memory_by_purpose(graph);
   // While the gradient of w is computed: w, two states, x, the output y, the gradient of h, and the
   // gradient of w. In the optimizer step: w, two states, x, the gradient, the denominator.
   EXPECT_EQ(plan.peak.bytes, 7 * kTensor);
@@ -106,8 +106,8 @@ TEST(MemoryCourse, FilledGradientsAreThereAllTheTime) {
   Graph graph = one_layer();
   add_backward(graph);
   // The stored gradient and the one that is added to it.
-  const MemoryPlan none = plan_memory(graph);
-  const MemoryPlan zeros = plan_memory(graph, {.zero_grad = ZeroGrad::kZeros});
+  const MemoryByPurpose none = memory_by_purpose(graph);
+  const MemoryByPurpose zeros = memory_by_purpose(graph, {.zero_grad = ZeroGrad::kZeros});
   EXPECT_EQ(none.peak.bytes, 5 * kTensor);
   EXPECT_EQ(zeros.peak.bytes, 6 * kTensor);
   EXPECT_EQ(of(zeros, MemoryUse::kGradients), kTensor);
@@ -121,7 +121,7 @@ TEST(MemoryCourse, OptimizersDifferInTheirTemporaries) {
     for (Node& node : graph.nodes) {  // the step alone
       if (node.phase != Phase::kOptimizer) node.counts = Counts::kTimeOnly;
     }
-    return plan_memory(graph).peak.bytes;
+    return memory_by_purpose(graph).peak.bytes;
   };
   const int64_t permanent = 3 * 5 * kTensor + kTensor;  // weights, states, x
   EXPECT_EQ(peak(OptimizerImpl::kForeach), permanent + 5 * kTensor) << "of all parameters";
@@ -145,7 +145,7 @@ output y
 )",
                               "g");
     add_backward(graph, checkpointing);
-    return plan_memory(graph).peak;
+    return memory_by_purpose(graph).peak;
   };
   const MemoryPeak all = peak(Checkpointing::kNone), inputs = peak(Checkpointing::kFull);
   const auto activations = static_cast<size_t>(MemoryUse::kActivations);
@@ -159,10 +159,10 @@ output y
 TEST(MemoryCourse, WhatTakesTimeOnlyHasNoMemory) {
   Graph graph =
       parse_graph("input x: fp32[64, 64]\na = relu(x)\nb = exp(a)\nc = relu(b)\noutput c\n", "g");
-  EXPECT_EQ(plan_memory(graph).activations_bytes, 2 * kTensor);
+  EXPECT_EQ(memory_by_purpose(graph).activations_bytes, 2 * kTensor);
   graph.nodes[1].counts = Counts::kTimeOnly;
   graph.nodes[2].counts = Counts::kTimeOnly;
-  EXPECT_EQ(plan_memory(graph).activations_bytes, kTensor) << "c is a";
+  EXPECT_EQ(memory_by_purpose(graph).activations_bytes, kTensor) << "c is a";
 }
 
 TEST(Storage, WhatTakesTimeOnlyPassesOnItsInputOfTheSameSize) {
@@ -207,8 +207,8 @@ TEST(MemoryCourse, FoldedLayersHaveThePeakOfAllLayers) {
         add_loss(graph, {.upcast = true});
         add_backward(graph, checkpointing);
         add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
-        const MemoryPeak folded = plan_memory(graph).peak;
-        const MemoryPeak all = plan_memory(graph, {.folded = false}).peak;
+        const MemoryPeak folded = memory_by_purpose(graph).peak;
+        const MemoryPeak all = memory_by_purpose(graph, {.folded = false}).peak;
         EXPECT_EQ(folded.bytes, all.bytes) << name << " " << batch;
         EXPECT_EQ(folded.by_use, all.by_use) << name << " " << batch;
       }
@@ -235,7 +235,7 @@ TEST(Loss, KeepsLogitsLogProbabilitiesAndTheirGradients) {
   add_loss(graph, {});
   ASSERT_EQ(graph.losses.size(), 1U);
   add_backward(graph);
-  const MemoryPlan plan = plan_memory(graph);
+  const MemoryByPurpose plan = memory_by_purpose(graph);
   // In the backward pass of log_softmax: logits, log-probabilities, two gradients; the loss.
   EXPECT_EQ(of(plan, MemoryUse::kLoss), 4 * kTensor + 512);
   EXPECT_EQ(of(plan, MemoryUse::kInputs), kTensor + 8 * 64) << "x and labels";
@@ -270,7 +270,7 @@ TEST(Softmax, IsCastToFp32AndBack) {
             (Ops{"matmul", "add", "softmax", "matmul", "copy"}));
   // During the softmax: masked scores (2 bytes), their copy and the result (4 bytes each) of 2
   // heads.
-  const MemoryPlan plan = plan_memory(bf16);
+  const MemoryByPurpose plan = memory_by_purpose(bf16);
   EXPECT_EQ(of(plan, MemoryUse::kTemporaries), (2 + 4 + 4) * 2 * 64 * 64);
 }
 
@@ -309,7 +309,7 @@ TEST(MemoryCourse, FrozenWeightsHaveNoGradientAndNoState) {
   graph.tensors[1].frozen = true;  // w
   add_backward(graph);
   add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
-  const MemoryPlan plan = plan_memory(graph);
+  const MemoryByPurpose plan = memory_by_purpose(graph);
   EXPECT_EQ(plan.weights_bytes, 2 * kTensor);
   EXPECT_EQ(plan.gradients_bytes, kTensor);
   EXPECT_EQ(plan.optimizer_bytes, 2 * kTensor);
@@ -324,7 +324,8 @@ TEST(MemoryCourse, ExpertsKeepTheirRows) {
                   "g"),
       {.training = true});
   add_backward(graph);
-  EXPECT_EQ(of(plan_memory(graph), MemoryUse::kActivations), 4 * 128 * (64 + 64 + 32 + 32 + 64));
+  EXPECT_EQ(of(memory_by_purpose(graph), MemoryUse::kActivations),
+            4 * 128 * (64 + 64 + 32 + 32 + 64));
 }
 
 TEST(MemoryCourse, FrozenExpertsKeepNoOperandsOfTheirWeightsGradients) {
@@ -358,13 +359,13 @@ TEST(Lora, TrainsTheAdaptersOnly) {
   // 8 (1024 + 3072).
   constexpr int64_t kTrained = 24 * 8 * (1024 + 3072);
   Graph graph = load_model("gpt2_med").build({.batch = 1, .seq = 128, .dtype = DType::kBf16});
-  const int64_t base = plan_memory(decompose(graph, {.training = true})).weights_bytes;
+  const int64_t base = memory_by_purpose(decompose(graph, {.training = true})).weights_bytes;
   add_lora(graph, {.rank = 8, .targets = {"c_attn"}});
   graph = decompose(std::move(graph), {.training = true});
   add_loss(graph, {.upcast = true});
   add_backward(graph);
   add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
-  const MemoryPlan plan = plan_memory(graph);
+  const MemoryByPurpose plan = memory_by_purpose(graph);
   EXPECT_EQ(plan.weights_bytes, base + 2 * kTrained) << "adapters are BF16, as their layers";
   EXPECT_EQ(plan.gradients_bytes, 2 * kTrained);
   EXPECT_EQ(plan.optimizer_bytes, 4 * kTrained);

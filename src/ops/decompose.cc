@@ -3,7 +3,7 @@
 
 #include "ops/decompose.h"
 
-#include "ops/decompose_steps.h"
+#include "ops/decomposition.h"
 
 namespace tilecast {
 
@@ -11,7 +11,7 @@ std::string name_prefix(const std::string& name) { return name.substr(0, name.rf
 
 /// pow, mean, add, rsqrt, mul, mul; in half precision with casts to and from fp32.
 std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, const EagerForm&) {
-  Steps f(b, node);
+  Decomposition f(b, node);
   const TensorId x = node.inputs[0];
   const DType dtype = b.graph().tensor(x).dtype;
   Shape rows = f.shape(x);
@@ -43,7 +43,7 @@ std::vector<TensorId> decompose_batch_norm(GraphBuilder& b, const Node& node,
 }
 
 std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm&) {
-  Steps f(b, node);
+  Decomposition f(b, node);
   const TensorId x = node.inputs[0];
   const TensorId half = f.own("mul_scalar", {x});
   const TensorId cube = f.own("integer_pow", {x});
@@ -53,20 +53,20 @@ std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, cons
 }
 
 std::vector<TensorId> decompose_quick_gelu(GraphBuilder& b, const Node& node, const EagerForm&) {
-  Steps f(b, node);
+  Decomposition f(b, node);
   const TensorId x = node.inputs[0];
   const TensorId curve = f.own("sigmoid", {f.own("mul_scalar", {x})});
   return {f.own("mul", {x, curve})};
 }
 
 std::vector<TensorId> decompose_relu2(GraphBuilder& b, const Node& node, const EagerForm&) {
-  Steps f(b, node);
+  Decomposition f(b, node);
   return {f.own("integer_pow", {f.own("relu", {node.inputs[0]})})};
 }
 
 std::vector<TensorId> decompose_split_heads(GraphBuilder& b, const Node& node,
                                             const EagerForm& form) {
-  Steps f(b, node);
+  Decomposition f(b, node);
   const Shape s = f.shape(node.inputs[0]);
   if (s.size() == 4) return {f.transpose(node.inputs[0], {0, 2, 1, 3})};
   const auto heads = attribute<int64_t>(node, "heads");
@@ -77,7 +77,7 @@ std::vector<TensorId> decompose_split_heads(GraphBuilder& b, const Node& node,
 
 /// Cosines and sines for each position, [1, 1, s, rope_dim]; computed once per forward pass.
 std::vector<TensorId> decompose_rotary_table(GraphBuilder& b, const Node& node, const EagerForm&) {
-  Steps f(b, node);
+  Decomposition f(b, node);
   const int64_t s = f.shape(node.inputs[0])[1];
   const auto rope_dim = attribute<int64_t>(node, "rope_dim");
   const DType dtype = b.graph().tensor(node.inputs[0]).dtype;
@@ -97,7 +97,7 @@ std::vector<TensorId> decompose_rotary_table(GraphBuilder& b, const Node& node, 
 }
 
 std::vector<TensorId> decompose_apply_rotary(GraphBuilder& b, const Node& node, const EagerForm&) {
-  return {Steps(b, node).rotate(node.inputs[0], node.inputs[1], node.inputs[2], node.name)};
+  return {Decomposition(b, node).rotate(node.inputs[0], node.inputs[1], node.inputs[2], node.name)};
 }
 
 }  // namespace tilecast

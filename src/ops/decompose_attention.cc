@@ -1,7 +1,7 @@
 // Attention as eager PyTorch launches it: step by step, or as scaled_dot_product_attention.
 
 #include "ops/decompose.h"
-#include "ops/decompose_steps.h"
+#include "ops/decomposition.h"
 
 namespace tilecast {
 namespace {
@@ -15,7 +15,7 @@ struct Heads {
 /// The kernels read rows of a mask that are aligned to 16 elements, else PyTorch pads them
 /// (pad_bias in aten/src/ATen/native/transformers/attention.cpp). `attention` does not read the
 /// mask.
-void pad_mask(Steps& f, TensorId mask) {
+void pad_mask(Decomposition& f, TensorId mask) {
   constexpr int64_t kAlignment = 16;
   const int64_t rest = f.shape(mask).back() % kAlignment;
   if (rest == 0 || f.shape(mask).back() == 1) return;
@@ -25,7 +25,7 @@ void pad_mask(Steps& f, TensorId mask) {
 }
 
 /// Attention as one kernel, which includes scaling, mask, softcap and dropout.
-TensorId fused_attention(Steps& f, const Heads& h) {
+TensorId fused_attention(Decomposition& f, const Heads& h) {
   if (h.mask >= 0) pad_mask(f, h.mask);
   const auto rows = [&](TensorId t) { return f.transpose(t, {0, 2, 1, 3}); };
   const TensorId q = rows(h.q), k = rows(h.k);
@@ -39,21 +39,21 @@ TensorId fused_attention(Steps& f, const Heads& h) {
 
 /// No fused kernel of PyTorch takes FP32 with shared key heads (`enable_gqa`, which transformers
 /// asks for where no mask is given; aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
-bool takes_math_path(const Steps& f, const Heads& h, const EagerForm& form) {
+bool takes_math_path(const Decomposition& f, const Heads& h, const EagerForm& form) {
   const Tensor &q = f.b.graph().tensor(h.q), &k = f.b.graph().tensor(h.k);
   const auto window = attribute<int64_t>(f.n, "window");
   return q.dtype == DType::kFp32 && !form.autocast && h.mask < 0 && q.shape.size() == 4 &&
          q.shape[1] != k.shape[1] && (window == 0 || window >= k.shape[2]);
 }
 
-TensorId softmax(Steps& f, TensorId scores, std::vector<Attribute> attributes = {}) {
+TensorId softmax(Decomposition& f, TensorId scores, std::vector<Attribute> attributes = {}) {
   const RoleScope role(f.b, Role::kSoftmax);
   return f.op("softmax", {scores}, "softmax", std::move(attributes));
 }
 
 /// _scaled_dot_product_attention_math (aten/src/ATen/native/transformers/attention.cpp): queries
 /// and keys are scaled, the mask is added in place.
-TensorId math_attention(Steps& f, const Heads& h) {
+TensorId math_attention(Decomposition& f, const Heads& h) {
   const int64_t heads = f.shape(h.q)[1];
   const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
   const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
@@ -79,7 +79,7 @@ TensorId math_attention(Steps& f, const Heads& h) {
 
 /// Scales, caps and masks the scores. Falcon's code adds the mask in the call of the softmax, while
 /// a variable keeps the scores.
-TensorId masked_scores(Steps& f, TensorId scores, TensorId mask, const EagerForm& form) {
+TensorId masked_scores(Decomposition& f, TensorId scores, TensorId mask, const EagerForm& form) {
   TensorId x = scores;
   const auto& scale = attribute<std::string>(f.n, "scale");
   if (scale != "none") x = f.op(scale == "div" ? "div_scalar" : "mul_scalar", {x}, "scale");
@@ -111,7 +111,7 @@ TensorId masked_scores(Steps& f, TensorId scores, TensorId mask, const EagerForm
 
 /// softmax(scores, dtype=torch.float32).to(query.dtype), if the model's code asks for it. The
 /// kernel reads FP16 itself; BF16 is cast first (aten/src/ATen/native/SoftMax.cpp).
-TensorId softmax_of(Steps& f, TensorId scores) {
+TensorId softmax_of(Decomposition& f, TensorId scores) {
   const DType dtype = f.b.graph().tensor(scores).dtype;
   if (!f.flag("softmax_fp32") || dtype_bits(dtype) >= 32) return softmax(f, scores);
   const RoleScope role(f.b, Role::kSoftmax);
@@ -125,13 +125,13 @@ TensorId softmax_of(Steps& f, TensorId scores) {
 /// The weights that attention returns: the layer's Python variable keeps them until it returns
 /// (`hidden_states, _ = self.self_attn(...)`), or the model's, until the next layer returns
 /// (`outputs = block(...)`).
-TensorId returned_weights(Steps& f, TensorId weights, const EagerForm& form) {
+TensorId returned_weights(Decomposition& f, TensorId weights, const EagerForm& form) {
   const TensorId returned = f.dropout(weights, form);
   f.b.graph().tensor(returned).held = f.flag("returns_weights") ? Held::kNextLayer : Held::kLayer;
   return returned;
 }
 
-TensorId eager_attention(Steps& f, const Heads& h, const EagerForm& form) {
+TensorId eager_attention(Decomposition& f, const Heads& h, const EagerForm& form) {
   const int64_t heads = f.shape(h.q)[1];
   const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
   const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
@@ -145,7 +145,7 @@ TensorId eager_attention(Steps& f, const Heads& h, const EagerForm& form) {
 
 /// Attention of OPT: three-dimensional batched products; scores are clamped to the lowest finite
 /// number.
-TensorId flat_attention(Steps& f, const Heads& h, const EagerForm& form) {
+TensorId flat_attention(Decomposition& f, const Heads& h, const EagerForm& form) {
   const Shape q = f.shape(h.q), mask = f.shape(h.mask);
   const int64_t heads = q[0] / mask[0];
   f.b.set_attention_core(true);
@@ -162,7 +162,7 @@ TensorId flat_attention(Steps& f, const Heads& h, const EagerForm& form) {
   return f.merge_heads(f.view(context, {mask[0], heads, q[1], q[2]}));
 }
 
-TensorId attend(Steps& f, const Heads& h, const EagerForm& form) {
+TensorId attend(Decomposition& f, const Heads& h, const EagerForm& form) {
   if (form.fused_attention)
     return takes_math_path(f, h, form) ? math_attention(f, h) : fused_attention(f, h);
   return f.shape(h.q).size() == 3 ? flat_attention(f, h, form) : eager_attention(f, h, form);
@@ -174,7 +174,7 @@ std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
                                             const EagerForm& form) {
   const bool padding = attribute<int64_t>(node, "padding") != 0;
   if (form.fused_attention && !padding) return {-1};
-  Steps f(b, node);
+  Decomposition f(b, node);
   const Shape x = f.shape(node.inputs[0]);
   const DType dtype = b.graph().tensor(node.inputs[0]).dtype;
   const TensorId like = b.tensor({.name = node.name,
@@ -197,7 +197,7 @@ std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
 }
 
 std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const EagerForm& form) {
-  Steps f(b, node);
+  Decomposition f(b, node);
   const size_t given = node.inputs.size() - (f.flag("sinks") ? 1 : 0);
   const TensorId mask = given > 3 ? node.inputs[3] : -1;
   return {attend(f, {node.inputs[0], node.inputs[1], node.inputs[2], mask}, form)};
@@ -206,7 +206,7 @@ std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const Ea
 /// The latent vector is expanded to keys and values for each head.
 std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& node,
                                                  const EagerForm& form) {
-  Steps f(b, node);
+  Decomposition f(b, node);
   const TensorId q = node.inputs[0], latent = node.inputs[1], both = node.inputs[2];
   const TensorId kv_b = node.inputs[3], cos = node.inputs[4], sin = node.inputs[5];
   const int64_t heads = f.shape(q)[1], qk_head_dim = f.shape(q)[3];

@@ -9,9 +9,9 @@
 namespace tilecast {
 namespace {
 
-class SparseSteps {
+class SparseDecomposition {
  public:
-  SparseSteps(GraphBuilder& builder, const Node& node) : b_(builder), n_(node) {}
+  SparseDecomposition(GraphBuilder& builder, const Node& node) : b_(builder), n_(node) {}
 
   TensorId op(std::string_view op, std::vector<TensorId> inputs,
               std::vector<Attribute> attributes = {}) {
@@ -32,7 +32,7 @@ class SparseSteps {
 }  // namespace
 
 std::vector<TensorId> decompose_indexer(GraphBuilder& b, const Node& node, const EagerForm&) {
-  SparseSteps f(b, node);
+  SparseDecomposition f(b, node);
   const Shape q = f.shape(node.inputs[0]), k = f.shape(node.inputs[1]);
   const int64_t heads = f.number("heads"), tokens = q[0] * q[1];
   const TensorId flat = f.view(node.inputs[0], {q[0], q[1] * heads, k[2]});
@@ -61,7 +61,7 @@ std::vector<TensorId> decompose_indexer(GraphBuilder& b, const Node& node, const
 
 std::vector<TensorId> decompose_compressed_attention(GraphBuilder& b, const Node& node,
                                                      const EagerForm& form) {
-  SparseSteps f(b, node);
+  SparseDecomposition f(b, node);
   const Shape q = f.shape(node.inputs[0]);
   TensorId keys = node.inputs[1];
   if (node.inputs.size() > 2) keys = f.op("cat", {keys, node.inputs[2]}, {{"dim", 1}});
@@ -84,7 +84,7 @@ std::vector<TensorId> decompose_compressed_attention(GraphBuilder& b, const Node
 
 std::vector<TensorId> decompose_update_streams(GraphBuilder& b, const Node& node,
                                                const EagerForm&) {
-  SparseSteps f(b, node);
+  SparseDecomposition f(b, node);
   const Shape x = f.shape(node.inputs[0]);
   const int64_t n = f.number("streams"), tokens = x[0] * x[1], width = x[2] / n;
   const TensorId mix = f.op("slice_columns", {node.inputs[2]}, {{"columns", n * n}});

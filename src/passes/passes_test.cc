@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
 #include "passes/main_gradients.h"
@@ -203,7 +203,7 @@ TEST(OptimizerStep, TrafficFollowsPyTorchsMultiTensorKernels) {
   EXPECT_EQ(totals(sgd, Phase::kOptimizer).bytes, 12 * parameters);
   add_optimizer(graph, {.optimizer = Optimizer::kAdam});
   EXPECT_EQ(totals(graph, Phase::kOptimizer).bytes, (12 + 8 + 12 + 8 + 8 + 8 + 16) * parameters);
-  EXPECT_EQ(plan_memory(graph).optimizer_bytes, 8 * parameters);
+  EXPECT_EQ(memory_by_purpose(graph).optimizer_bytes, 8 * parameters);
 }
 
 TEST(OptimizerStep, StatesAndTrafficHaveTheParametersType) {
@@ -211,7 +211,7 @@ TEST(OptimizerStep, StatesAndTrafficHaveTheParametersType) {
   Graph graph = parse_graph(
       "input x: bf16[8, 64]\nweight w: bf16[64, 64]\nweight v: fp32[32]\ny = linear(x, w)\n", "g");
   add_optimizer(graph, {.optimizer = Optimizer::kAdam});
-  EXPECT_EQ(plan_memory(graph).optimizer_bytes, 2 * (2 * 64 * 64 + 4 * 32));
+  EXPECT_EQ(memory_by_purpose(graph).optimizer_bytes, 2 * (2 * 64 * 64 + 4 * 32));
   const Totals step = totals(graph, Phase::kOptimizer);
   EXPECT_EQ(step.launches, 2 * 7);
   EXPECT_EQ(step.bytes, (12 + 8 + 12 + 8 + 8 + 8 + 16) * (64 * 64 / 2 + 32));
@@ -237,7 +237,7 @@ TEST(OptimizerStep, MainCopiesReadTheGradientsThatTheBackwardPassAddedInFp32) {
     // Four fp32 tensors read, three written; the parameters are converted, fp16 gradients before.
     EXPECT_EQ(totals(graph, Phase::kOptimizer).bytes,
               ((4 + 3) * 4 + (4 + 2) + (bf16 ? 0 : 2 + 4)) * parameters);
-    const MemoryPlan plan = plan_memory(graph);
+    const MemoryByPurpose plan = memory_by_purpose(graph);
     EXPECT_EQ(plan.gradients_bytes, (bf16 ? 4 : 2) * parameters);
     EXPECT_EQ(plan.optimizer_bytes, (bf16 ? 12 : 16) * parameters);
   }
@@ -253,7 +253,7 @@ TEST(OptimizerStep, ScaledGradientsAreReadAndWrittenOnceMore) {
 TEST(Memory, AChainHoldsTwoTensorsAtOnce) {
   const Graph graph =
       parse_graph("input x: fp32[256]\na = relu(x)\nb = relu(a)\nc = relu(b)\n", "g");
-  const MemoryPlan plan = plan_memory(graph);
+  const MemoryByPurpose plan = memory_by_purpose(graph);
   EXPECT_EQ(plan.activations_bytes, 2 * 1024);
   EXPECT_EQ(plan.inputs_bytes, 1024);
 }
@@ -269,9 +269,9 @@ segment layers x5
 )",
                             "g");
   const int64_t tensor = 4 * 32 * 64;
-  EXPECT_EQ(plan_memory(graph).activations_bytes, 2 * tensor);
+  EXPECT_EQ(memory_by_purpose(graph).activations_bytes, 2 * tensor);
   add_backward(graph);
-  const MemoryPlan plan = plan_memory(graph);
+  const MemoryByPurpose plan = memory_by_purpose(graph);
   EXPECT_EQ(plan.weights_bytes, 5 * 4 * 64 * 64);
   EXPECT_EQ(plan.gradients_bytes, plan.weights_bytes);
   // Five saved outputs at the turn; then a step of backward holds dy, dh and the temporaries of the
@@ -297,7 +297,7 @@ TEST(Memory, PeakIsAtLeastTheLargestLiveSetOfOneKernel) {
     }
     largest = std::max(largest, live);
   }
-  EXPECT_GE(plan_memory(graph).activations_bytes, largest);
+  EXPECT_GE(memory_by_purpose(graph).activations_bytes, largest);
 }
 
 }  // namespace

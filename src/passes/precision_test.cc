@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -124,7 +124,7 @@ output z
   });
   EXPECT_EQ(copies, 2);
   const int64_t copy = block_bytes(2 * 8 * 8), row = block_bytes(4 * 8);
-  const int64_t plan = plan_memory(graph).activations_bytes;
+  const int64_t plan = memory_by_purpose(graph).activations_bytes;
   EXPECT_GE(plan, 6 * copy + row) << "five layers and the head";
   EXPECT_LE(plan, 6 * copy + 5 * row);
 }
@@ -146,7 +146,7 @@ output b
     return node == "e" ? QuantScheme::kFp4WeightOnly : QuantScheme::kInt8;
   });
   EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1);
-  const MemoryPlan plan = plan_memory(graph);
+  const MemoryByPurpose plan = memory_by_purpose(graph);
   const int64_t experts = 8 * (64 * 256 + 256 * 32);
   EXPECT_EQ(plan.weights_bytes,
             scheme_bytes(QuantScheme::kInt8, 128 * 256, DType::kBf16) + 4 +

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
 #include "passes/passes.h"
@@ -72,8 +72,8 @@ TEST(QuantizedBase, ConvertedWeightsAreNotKept) {
   add_backward(plain);
   add_backward(quantized);
   constexpr int64_t kLargestWeight = 2 * 64 * 256;
-  EXPECT_LE(plan_memory(quantized).activations_bytes,
-            plan_memory(plain).activations_bytes + kLargestWeight);
+  EXPECT_LE(memory_by_purpose(quantized).activations_bytes,
+            memory_by_purpose(plain).activations_bytes + kLargestWeight);
 }
 
 }  // namespace

@@ -69,7 +69,7 @@ void ServingStep::attention(int32_t index) {
   const bool shared = from_.tensor(node.inputs[1]).kind == TensorKind::kReference;
   std::vector<TensorId> qkv = {get(node.inputs[0])};
   for (size_t i = 1; i < 3 && !shared; ++i) qkv.push_back(get(node.inputs[i]));
-  const int32_t maker = plan_.producer[static_cast<size_t>(node.inputs[0])];
+  const int32_t maker = fusions_.producer[static_cast<size_t>(node.inputs[0])];
   if (op_def(node_at(maker).op).name == "apply_rotary") {
     std::vector<TensorId> turning(qkv.begin(), qkv.begin() + (shared ? 1 : 2));
     const std::vector<TensorId> turned = b_.add("rotary", std::move(turning), p + "rotary");

@@ -45,10 +45,10 @@ ServingStep::Rule ServingStep::rule_of(OpId op) {
 ServingStep::ServingStep(const Graph& from, const StepRequest& request)
     : from_(from),
       request_(request),
-      plan_(plan_serving(from, request.has_output_layer)),
+      fusions_(find_fusions(from, request.has_output_layer)),
       b_(to_),
       values_(from.tensors.size()),
-      products_(plan_.merges.size(), -1) {
+      products_(fusions_.merges.size(), -1) {
   for (const StepRequest::Group& group : request.groups) {
     tokens_ = checked_add(tokens_, checked_multiply(group.sequences, group.tokens));
     sequences_ = checked_add(sequences_, group.sequences);
@@ -86,7 +86,7 @@ void ServingStep::begin(const Segment& segment) {
   b_.set_role(Role::kNone);
   for (const Carry& carry : segment.carries) {
     Value& start = value(carry.initial);
-    if (!plan_.deferred[static_cast<size_t>(carry.next)]) {
+    if (!fusions_.deferred[static_cast<size_t>(carry.next)]) {
       get(carry.initial);
     } else if (start.added < 0) {
       // The residual sum is part of the next norm. The first layer has nothing to add, but is
@@ -99,16 +99,16 @@ void ServingStep::begin(const Segment& segment) {
   b_.begin_segment(segment, segment.repeat);
   // Weights without a kernel of their own (biases of experts) count as weights too.
   const auto index = static_cast<size_t>(&segment - from_.segments.data());
-  for (const TensorId id : plan_.unread[index]) given(id);
+  for (const TensorId id : fusions_.unread[index]) given(id);
 }
 
 void ServingStep::take(int32_t node) {
   b_.set_role(node_at(node).role);
-  if (const int32_t merge = plan_.first[static_cast<size_t>(node)]; merge >= 0) {
-    const Merge& m = plan_.merges[static_cast<size_t>(merge)];
+  if (const int32_t merge = fusions_.first[static_cast<size_t>(node)]; merge >= 0) {
+    const Merge& m = fusions_.merges[static_cast<size_t>(merge)];
     products_[static_cast<size_t>(merge)] = product(m.name, m.weight, m.linears);
   }
-  if (plan_.absorbed[static_cast<size_t>(node)]) return pass_on(node);
+  if (fusions_.absorbed[static_cast<size_t>(node)]) return pass_on(node);
   (this->*rule_of(node_at(node).op))(node);
 }
 
@@ -131,7 +131,7 @@ TensorId ServingStep::get(TensorId module) {
   const Value v = value(module);
   if (v.id < 0) return given(module);
   if (v.added >= 0) {
-    const RoleScope role(b_, node_at(plan_.producer[static_cast<size_t>(module)]).role);
+    const RoleScope role(b_, node_at(fusions_.producer[static_cast<size_t>(module)]).role);
     set(module, op("add", {v.id, v.added}, from_.tensor(module).name));
   }
   return value(module).id;
@@ -170,12 +170,12 @@ void ServingStep::view_heads(int32_t index) {
 }
 
 void ServingStep::multiply(int32_t index) {
-  const int32_t gate = plan_.gates[static_cast<size_t>(index)];
+  const int32_t gate = fusions_.gates[static_cast<size_t>(index)];
   if (gate < 0) return same(index);
   const Node& node = node_at(index);
   const Node& act = node_at(gate);
-  const int32_t source = plan_.producer[static_cast<size_t>(act.inputs[0])];
-  const int32_t merge = plan_.member[static_cast<size_t>(source)];
+  const int32_t source = fusions_.producer[static_cast<size_t>(act.inputs[0])];
+  const int32_t merge = fusions_.member[static_cast<size_t>(source)];
   const TensorId both =
       merge < 0 ? get(node_at(source).inputs[0]) : products_[static_cast<size_t>(merge)];
   const int64_t flops = op_def(act.op).pointwise_flops.value_or(0) + 1;
@@ -184,7 +184,7 @@ void ServingStep::multiply(int32_t index) {
 
 void ServingStep::add(int32_t index) {
   const Node& node = node_at(index);
-  if (!plan_.deferred[static_cast<size_t>(node.outputs[0])]) return same(index);
+  if (!fusions_.deferred[static_cast<size_t>(node.outputs[0])]) return same(index);
   const TensorId x = get(node.inputs[0]);
   value(node.outputs[0]) = {x, get(node.inputs[1])};
 }
@@ -222,7 +222,7 @@ TensorId ServingStep::linear_of(std::vector<TensorId> inputs, QuantScheme scheme
 TensorId ServingStep::product(const std::string& name, Role role,
                               const std::vector<int32_t>& linears) {
   const Node& first = node_at(linears[0]);
-  const bool is_output = linears[0] == plan_.output_layer;
+  const bool is_output = linears[0] == fusions_.output_layer;
   TensorId x = get(first.inputs[0]);
   if (is_output) x = last_tokens(x);
   int64_t out = 0;
@@ -262,10 +262,10 @@ TensorId ServingStep::last_tokens(TensorId x) {
 
 void ServingStep::linear(int32_t index) {
   const Node& node = node_at(index);
-  const int32_t merge = plan_.member[static_cast<size_t>(index)];
+  const int32_t merge = fusions_.member[static_cast<size_t>(index)];
   if (merge < 0)
     return set(node.outputs[0], product(node.name, from_.tensor(node.inputs[1]).role, {index}));
-  if (!plan_.merges[static_cast<size_t>(merge)].sliced) return;
+  if (!fusions_.merges[static_cast<size_t>(merge)].sliced) return;
   set(node.outputs[0], slice(products_[static_cast<size_t>(merge)],
                              module_shape(node.outputs[0]).back(), node.name));
 }

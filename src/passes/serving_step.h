@@ -8,7 +8,7 @@
 
 #include "ops/builder.h"
 #include "passes/serving.h"
-#include "passes/serving_plan.h"
+#include "passes/serving_fusions.h"
 
 namespace tilecast {
 
@@ -93,7 +93,7 @@ class ServingStep {
 
   const Graph& from_;
   const StepRequest& request_;
-  StepPlan plan_;
+  StepFusions fusions_;
   Graph to_;
   GraphBuilder b_;
   std::vector<Value> values_;

@@ -81,8 +81,8 @@ class Costs {
   }
 
   void add(ShardTable& to, size_t index, ShardChoice choice) const {
-    const TableWork work = part_work(setup_, index, choice);
-    ShardPart& part = choice.part;
+    const TableWork work = shard_work(setup_, index, choice);
+    TableShard& part = choice.part;
     part.lookups = work.access.lookups;
     part.forward_s = seconds(forward_traffic(work));
     const bool trains = setup_.mode == Mode::kTraining;
@@ -90,7 +90,7 @@ class Costs {
       part.backward_s = seconds(sort_traffic(work, key_bits_)) +
                         seconds(update_traffic(work, setup_.tables.optimizer));
     part.columns = choice.way == ShardWay::kReplicated ? 0 : work.dim;
-    const PartBytes bytes = part_bytes(setup_, index, choice);
+    const ShardBytes bytes = shard_bytes(setup_, index, choice);
     part.bytes = checked_add(bytes.rows_bytes, bytes.state_bytes);
     if (choice.way == ShardWay::kReplicated && trains) {
       const int64_t gradient = bytes.rows_bytes;
@@ -109,7 +109,7 @@ class Costs {
 
 }  // namespace
 
-TableWork part_work(const PlacementSetup& setup, size_t index, const ShardChoice& choice) {
+TableWork shard_work(const PlacementSetup& setup, size_t index, const ShardChoice& choice) {
   const EmbeddingTable& table = setup.tables.tables[index];
   const auto parts = static_cast<double>(choice.parts);
   TableWork work{.rows = static_cast<double>(table.rows),
@@ -136,7 +136,7 @@ TableWork part_work(const PlacementSetup& setup, size_t index, const ShardChoice
   return work;
 }
 
-PartBytes part_bytes(const PlacementSetup& setup, size_t index, const ShardChoice& choice) {
+ShardBytes shard_bytes(const PlacementSetup& setup, size_t index, const ShardChoice& choice) {
   const EmbeddingTable& table = setup.tables.tables[index];
   const bool rows = choice.way == ShardWay::kRowWise, columns = choice.way == ShardWay::kColumnWise;
   const int64_t part_rows = rows ? ceil_divide(table.rows, choice.parts) : table.rows;
@@ -160,7 +160,7 @@ double exchange_s(const PlacementSetup& setup, double columns) {
 double dense_update_s(const PlacementSetup& setup, size_t index, const ShardChoice& choice) {
   // Zeros are written; then gradient and rows are read, and rows are written.
   constexpr double kPasses = 4;
-  const PartBytes bytes = part_bytes(setup, index, choice);
+  const ShardBytes bytes = shard_bytes(setup, index, choice);
   return kPasses * static_cast<double>(bytes.rows_bytes) /
          Chip(setup.cluster.device, bundled_laws()).dram_bytes_per_s;
 }

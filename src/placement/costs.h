@@ -19,13 +19,13 @@ struct PlacementSetup {
 };
 
 /// The work of one part of a table. `batch`: see PlacementSetup.
-TableWork part_work(const PlacementSetup& setup, size_t table, const ShardChoice& choice);
+TableWork shard_work(const PlacementSetup& setup, size_t table, const ShardChoice& choice);
 
 /// Bytes of the rows of one part, and of its optimizer states.
-struct PartBytes {
+struct ShardBytes {
   int64_t rows_bytes = 0, state_bytes = 0;
 };
-PartBytes part_bytes(const PlacementSetup& setup, size_t table, const ShardChoice& choice);
+ShardBytes shard_bytes(const PlacementSetup& setup, size_t table, const ShardChoice& choice);
 
 /// The ways to divide each table, with the times of the cluster's GPUs and links. Columns are
 /// divided into parts of at least 32 that are multiples of 4 (FBGEMM reads four numbers at once);

@@ -13,7 +13,7 @@ double copies(const ShardChoice& choice) { return static_cast<double>(choice.par
 
 }  // namespace
 
-void RankLoad::add(const ShardPart& part, int sign) {
+void RankLoad::add(const TableShard& part, int sign) {
   forward_s += sign * part.forward_s;
   backward_s += sign * part.backward_s;
   columns += sign * part.columns;

@@ -31,7 +31,7 @@ constexpr std::string_view kShardWayWords[] = {"table_wise", "column_wise", "row
                                                "replicated"};
 
 /// One of the equal parts of a table.
-struct ShardPart {
+struct TableShard {
   double forward_s = 0, backward_s = 0;
   double columns = 0;  ///< numbers that are sent for each sample
   double lookups = 0;  ///< of a batch
@@ -42,7 +42,7 @@ struct ShardPart {
 struct ShardChoice {
   ShardWay way = ShardWay::kTableWise;
   int64_t parts = 1;
-  ShardPart part;
+  TableShard part;
   double reduce_bytes = 0;  ///< the gradient of a replicated table, which is all-reduced
 };
 
@@ -74,7 +74,7 @@ using TablePlacement = std::vector<TablePlace>;
 struct RankLoad {
   double forward_s = 0, backward_s = 0, columns = 0, lookups = 0;
   int64_t bytes = 0, parts = 0;
-  void add(const ShardPart& part, int sign = 1);
+  void add(const TableShard& part, int sign = 1);
 };
 std::vector<RankLoad> rank_loads(const ShardProblem& problem, const TablePlacement& placement);
 

@@ -164,7 +164,7 @@ TablePlacement search_placement(const ShardProblem& problem, const SearchOptions
 
 TablePlacement place_by_rule(const ShardProblem& problem, Rule rule) {
   PlacementState state(problem);
-  const auto size = [&](const ShardPart& part) {
+  const auto size = [&](const TableShard& part) {
     return rule == Rule::kSize      ? static_cast<double>(part.bytes)
            : rule == Rule::kLookups ? part.lookups
                                     : state.weight(part);

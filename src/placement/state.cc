@@ -24,7 +24,7 @@ PlacementState::PlacementState(const ShardProblem& problem)
     column_s_ = (problem.exchange_s(2 * columns) - problem.exchange_s(columns)) / columns;
 }
 
-double PlacementState::weight(const ShardPart& part) const {
+double PlacementState::weight(const TableShard& part) const {
   return part.forward_s + part.backward_s + column_s_ * part.columns;
 }
 

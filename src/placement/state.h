@@ -33,7 +33,7 @@ class PlacementState {
   /// Tables with a part on the rank that is slowest in any of the three sums.
   std::vector<size_t> critical_tables() const;
   /// A part's weight in the balance of the ranks, seconds.
-  double weight(const ShardPart& part) const;
+  double weight(const TableShard& part) const;
   double weight(const RankLoad& load) const;
 
  private:

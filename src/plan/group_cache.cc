@@ -50,12 +50,12 @@ void GroupCache::simulate(TrainingCandidate& c) {
 }
 
 GroupCache::Step GroupCache::step_of(const TrainingCandidate& c) {
-  Step s{.request = request_, .plan = {}, .parts = {}, .step = {}};
+  Step s{.request = request_, .layout = {}, .parts = {}, .step = {}};
   set_candidate(s.request, c);
-  s.plan = plan_parallel(facts_.model, facts_.cluster, facts_.layers, s.request);
-  s.parts = parts_of_group_->parts(s.plan, s.request);
-  s.step = training_step(s.parts, {facts_.model, facts_.device, s.request, precision_}, s.plan,
-                         CollectiveCosts(s.plan));
+  s.layout = lay_out_ranks(facts_.model, facts_.cluster, facts_.layers, s.request);
+  s.parts = parts_of_group_->parts(s.layout, s.request);
+  s.step = training_step(s.parts, {facts_.model, facts_.device, s.request, precision_}, s.layout,
+                         CollectiveCosts(s.layout));
   return s;
 }
 
@@ -65,12 +65,12 @@ void GroupCache::add_memory(TrainingCandidate& c, const Step& s) const {
   const PassSetup setup{facts_.model, facts_.device, s.request, precision_};
   std::vector<const ModelPart*> before;
   c.memory = {};
-  for (int64_t stage = 0; stage < s.plan.pp; ++stage) {
+  for (int64_t stage = 0; stage < s.layout.pp; ++stage) {
     std::vector<const ModelPart*> parts;
-    for (int64_t chunk = 0; chunk < s.plan.pipeline.chunks; ++chunk)
-      parts.push_back(s.parts[static_cast<size_t>(chunk * s.plan.pp + stage)]);
+    for (int64_t chunk = 0; chunk < s.layout.pipeline.chunks; ++chunk)
+      parts.push_back(s.parts[static_cast<size_t>(chunk * s.layout.pp + stage)]);
     if (parts == before) continue;
-    const Memory memory = rank_memory(parts, stage, setup, s.plan);
+    const Memory memory = rank_memory(parts, stage, setup, s.layout);
     before = std::move(parts);
     if (memory.peak_bytes > c.memory.peak_bytes) c.memory = memory;
   }

@@ -42,7 +42,7 @@ class GroupCache {
  private:
   struct Step {
     Request request;
-    ParallelPlan plan;
+    RankLayout layout;
     std::vector<const ModelPart*> parts;
     TrainingStep step;
   };

@@ -37,41 +37,43 @@ Graph weights_of(const Graph& graph) {
 
 }  // namespace
 
-std::vector<const ModelPart*> PartCache::parts(const ParallelPlan& plan, const Request& request) {
+std::vector<const ModelPart*> PartCache::parts(const RankLayout& layout, const Request& request) {
   // The memory of one pass through one part of a stage is its peak, with the optimizer
   // (rank_memory).
-  const bool plain = plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
+  const bool plain = layout.pipeline.chunks == 1 && layout.pipeline.microbatches == 1 &&
                      request.parallel.zero == Zero::kNone && !request.parallel.has_fp32_copies();
-  if (!modules_) modules_ = rank_modules(setup_, {plan.micro_batch, *setup_.request.seq / plan.cp});
+  if (!modules_)
+    modules_ = rank_modules(setup_, {layout.micro_batch, *setup_.request.seq / layout.cp});
   std::vector<const ModelPart*> parts;
-  parts.reserve(plan.parts.size());
-  for (const LayerRange& layers : plan.parts) parts.push_back(&part(plan, request, layers, plain));
+  parts.reserve(layout.parts.size());
+  for (const LayerRange& layers : layout.parts)
+    parts.push_back(&part(layout, request, layers, plain));
   return parts;
 }
 
-const ModelPart& PartCache::part(const ParallelPlan& plan, const Request& request,
+const ModelPart& PartCache::part(const RankLayout& layout, const Request& request,
                                  const LayerRange& layers, bool plain) {
-  Key key{segment_runs(modules_->graph, layers), plan.dp, request.parallel.zero, plain};
+  Key key{segment_runs(modules_->graph, layers), layout.dp, request.parallel.zero, plain};
   if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
   const PassSetup setup{setup_.model, setup_.device, request, setup_.precision};
   TimingSetup times = timing(request);
-  const CollectiveCosts costs(plan);
+  const CollectiveCosts costs(layout);
   if (plain) {
     times.price_collectives = [&](const Program& program, std::vector<KernelTime>& seconds) {
       costs.price(program, seconds);
     };
     return parts_
-        .emplace(std::move(key), make_part({setup, plan, modules_->graph}, layers, times, costs))
+        .emplace(std::move(key), make_part({setup, layout, modules_->graph}, layers, times, costs))
         .first->second;
   }
-  ModelPart part = base(plan, layers, key.runs);
-  add_optimizer_step(part, plan, setup, times);
-  add_exchanges(part, setup, plan, times, costs);
+  ModelPart part = base(layout, layers, key.runs);
+  add_optimizer_step(part, layout, setup, times);
+  add_exchanges(part, setup, layout, times, costs);
   return parts_.emplace(std::move(key), std::move(part)).first->second;
 }
 
 /// Layers that run twice stand for all numbers above one: the graph differs in that number alone.
-const PartCache::Pattern& PartCache::pattern(const ParallelPlan& plan, const LayerRange& layers,
+const PartCache::Pattern& PartCache::pattern(const RankLayout& layout, const LayerRange& layers,
                                              const Runs& runs) {
   Runs kind = runs;
   for (int64_t& number : kind) number = std::min<int64_t>(number, 2);
@@ -82,7 +84,7 @@ const PartCache::Pattern& PartCache::pattern(const ParallelPlan& plan, const Lay
   request.optimizer = Optimizer::kNone;
   const PassSetup setup{setup_.model, setup_.device, request, setup_.precision};
   try {
-    pattern.graph = part_graph({setup, plan, modules_->graph}, layers);
+    pattern.graph = part_graph({setup, layout, modules_->graph}, layers);
   } catch (...) {
     patterns_.erase(it);
     throw;
@@ -92,14 +94,14 @@ const PartCache::Pattern& PartCache::pattern(const ParallelPlan& plan, const Lay
   pattern.times.resize(program.kernels.size());
   const TimingSetup times = timing(request);
   predictor_.predict(program.kernels, times.device, times.conditions, pattern.times);
-  CollectiveCosts(plan).price(program, pattern.times);
+  CollectiveCosts(layout).price(program, pattern.times);
   return pattern;
 }
 
-const ModelPart& PartCache::base(const ParallelPlan& plan, const LayerRange& layers,
+const ModelPart& PartCache::base(const RankLayout& layout, const LayerRange& layers,
                                  const Runs& runs) {
   if (const auto known = bases_.find(runs); known != bases_.end()) return known->second;
-  const Pattern& from = pattern(plan, layers, runs);
+  const Pattern& from = pattern(layout, layers, runs);
   Graph graph = from.graph;
   auto segment = static_cast<int32_t>(from.first_segment);
   for (const int64_t number : runs) {
@@ -116,12 +118,12 @@ const ModelPart& PartCache::base(const ParallelPlan& plan, const LayerRange& lay
                  .times = from.times};
   TILECAST_CHECK(pass.program().kernels.size() == from.times.size()) << setup_.model.name;
   pass.timeline = run_program(pass.program(), pass.times, timing(setup_.request).host_launch_s());
-  return bases_.emplace(runs, describe_part(std::move(pass), options, CollectiveCosts(plan)))
+  return bases_.emplace(runs, describe_part(std::move(pass), options, CollectiveCosts(layout)))
       .first->second;
 }
 
 /// The optimizer's step of the rank's share of the weights follows the passes on their stream.
-void PartCache::add_optimizer_step(ModelPart& part, const ParallelPlan& plan,
+void PartCache::add_optimizer_step(ModelPart& part, const RankLayout& layout,
                                    const PassSetup& setup, const TimingSetup& timing) const {
   const Request& r = setup.request;
   if (!r.optimizer || r.optimizer == Optimizer::kNone) return;
@@ -131,8 +133,8 @@ void PartCache::add_optimizer_step(ModelPart& part, const ParallelPlan& plan,
               .impl = r.optimizer_impl,
               .scaled_gradients = setup.precision.autocast && setup.precision.dtype == DType::kFp16,
               .main_params = r.parallel.main_params.value_or(MainParams::kAsModel),
-              .shards = r.parallel.zero != Zero::kNone ? plan.data_ranks() : 1,
-              .expert_ranks = plan.ep});
+              .shards = r.parallel.zero != Zero::kNone ? layout.data_ranks() : 1,
+              .expert_ranks = layout.ep});
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind == TensorKind::kOptimizer)
       part.memory.optimizer_bytes =

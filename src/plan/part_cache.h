@@ -19,9 +19,9 @@ class PartCache {
   PartCache(const PassSetup& setup, const Predictor& predictor)
       : setup_(setup), predictor_(predictor) {}
 
-  /// Parts of a plan, by their number in the model; they live as long as the cache. The request
+  /// Parts of a layout, by their number in the model; they live as long as the cache. The request
   /// differs from the shared one in `dp`, `pp`, the schedule and `zero` only.
-  std::vector<const ModelPart*> parts(const ParallelPlan& plan, const Request& request);
+  std::vector<const ModelPart*> parts(const RankLayout& layout, const Request& request);
 
  private:
   using Runs = std::vector<int64_t>;
@@ -39,11 +39,11 @@ class PartCache {
     auto operator<=>(const Key&) const = default;
   };
 
-  const ModelPart& part(const ParallelPlan& plan, const Request& request, const LayerRange& layers,
+  const ModelPart& part(const RankLayout& layout, const Request& request, const LayerRange& layers,
                         bool plain);
-  const Pattern& pattern(const ParallelPlan& plan, const LayerRange& layers, const Runs& runs);
-  const ModelPart& base(const ParallelPlan& plan, const LayerRange& layers, const Runs& runs);
-  void add_optimizer_step(ModelPart& part, const ParallelPlan& plan, const PassSetup& setup,
+  const Pattern& pattern(const RankLayout& layout, const LayerRange& layers, const Runs& runs);
+  const ModelPart& base(const RankLayout& layout, const LayerRange& layers, const Runs& runs);
+  void add_optimizer_step(ModelPart& part, const RankLayout& layout, const PassSetup& setup,
                           const TimingSetup& timing) const;
   TimingSetup timing(const Request& request) const {
     return timing_setup({setup_.model, setup_.device, request, setup_.precision}, predictor_);
@@ -51,7 +51,7 @@ class PartCache {
 
   PassSetup setup_;
   const Predictor& predictor_;
-  std::optional<ModelModules> modules_;  ///< built when the first plan asks for its parts
+  std::optional<ModelModules> modules_;  ///< built when the first layout asks for its parts
   std::map<Runs, Pattern> patterns_;
   std::map<Runs, ModelPart> bases_;
   std::map<Key, ModelPart> parts_;

@@ -34,7 +34,7 @@ std::set<size_t> listed(const ServingPlan& plan, const std::vector<size_t>& best
   return rows;
 }
 
-ServingIntervals intervals_of(const ServingCandidate& c, const LlmForecast& alone) {
+ServingIntervals intervals_of(const ServingCandidate& c, const GenerationForecast& alone) {
   const Interval request = with_interval_of(alone.request, c.mean_request_s);
   const auto tokens = [&](double seconds) {
     return seconds > 0 ? c.gpu_tokens_per_s * request.value / seconds : c.gpu_tokens_per_s;
@@ -50,7 +50,7 @@ ServingIntervals intervals_of(const ServingCandidate& c, const LlmForecast& alon
 void add_intervals(const Forecaster& forecaster, const ModelRef& model, const ServingQuery& query,
                    ServingPlan& plan) {
   const std::vector<size_t> best = best_of_kinds(plan);
-  std::map<decltype(layout_of(plan.candidates.front())), LlmForecast> alone;
+  std::map<decltype(layout_of(plan.candidates.front())), GenerationForecast> alone;
   for (const size_t i : listed(plan, best)) {
     ServingCandidate& c = plan.candidates[i];
     const GpuRef& gpu = query.hardware[c.hardware].gpu;
@@ -59,8 +59,9 @@ void add_intervals(const Forecaster& forecaster, const ModelRef& model, const Se
     const bool shows_warnings = i == best[c.hardware];
     auto known = alone.find(layout_of(c));
     if (known == alone.end() || shows_warnings) {
-      LlmForecast forecast = shows_warnings ? forecast_llm(forecaster, model, gpu, request)
-                                            : forecast_alone(forecaster, model, gpu, request);
+      GenerationForecast forecast = shows_warnings
+                                        ? forecast_generation(forecaster, model, gpu, request)
+                                        : forecast_alone(forecaster, model, gpu, request);
       known = alone.insert_or_assign(layout_of(c), std::move(forecast)).first;
     }
     c.intervals = intervals_of(c, known->second);

@@ -19,7 +19,7 @@
 #include "plan/values.h"
 #include "request/access.h"
 #include "scenario/generation/cache_pool.h"
-#include "scenario/generation/llm_load.h"
+#include "scenario/generation/offered_load.h"
 #include "scenario/generation/served_layout.h"
 #include "scenario/internal.h"
 #include "scenario/memory_total.h"
@@ -128,7 +128,7 @@ class LoadSearch {
   /// `meets`: the most clients of the layout that keep the limits; 0: none are known.
   void simulate(ServingCandidate& c, const ServedLayout& layout, int64_t meets) const {
     forget_results(c);
-    const LlmForecast f = layout.under(c.concurrency, stop_beyond(meets));
+    const GenerationForecast f = layout.under(c.concurrency, stop_beyond(meets));
     const Memory& m = f.memory;
     c.fits = m.fits;
     c.peak_bytes = m.peak_bytes;
@@ -144,7 +144,7 @@ class LoadSearch {
       fill(c, f.serving->steady_or_all());
   }
 
-  void fill(ServingCandidate& c, const ServedPart& part) const {
+  void fill(ServingCandidate& c, const ServerMetrics& part) const {
     c.ttft_s = estimate_of(part.ttft, query_.percentile).value;
     c.tpot_s = estimate_of(part.tpot, query_.percentile).value;
     c.mean_ttft_s = part.ttft.mean.value;
@@ -361,10 +361,10 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
   plan.warnings.resize(query.hardware.size());
   if (plan.fitting == 0) {
     const ServingCandidate& nearest = plan.candidates.front();
-    plan.utilization_that_fits =
-        utilization_that_fits(forecast_llm(forecaster, model, query.hardware[nearest.hardware].gpu,
-                                           request_of(plan, nearest))
-                                  .warnings);
+    plan.utilization_that_fits = utilization_that_fits(
+        forecast_generation(forecaster, model, query.hardware[nearest.hardware].gpu,
+                            request_of(plan, nearest))
+            .warnings);
     return plan;
   }
   add_intervals(forecaster, model, query, plan);

@@ -37,9 +37,9 @@ TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
   ASSERT_GT(plan.meeting, 5u);
   for (size_t i = 0; i < plan.simulated; i += 3) {
     const ServingCandidate& c = plan.candidates[i];
-    const LlmForecast f =
-        forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
-    const ServedPart& part = f.serving->steady_or_all();
+    const GenerationForecast f = forecast_generation(
+        forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    const ServerMetrics& part = f.serving->steady_or_all();
     EXPECT_EQ(c.tpot_s, part.tpot.p99.value);
     // Servers with a pool of prefill workers are forecast together, others one for all.
     const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
@@ -63,9 +63,9 @@ TEST(ServingPlan, ListedRowsHaveIntervalsAndKindsWarn) {
     EXPECT_GE(c.intervals->tpot.high, c.tpot_s);
     EXPECT_LT(c.intervals->gpu_tokens_per_s.low, c.gpu_tokens_per_s);
     EXPECT_GT(c.intervals->gpu_tokens_per_s.high, c.gpu_tokens_per_s);
-    const LlmForecast f =
-        forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
-    const ServedPart& part = f.serving->steady_or_all();
+    const GenerationForecast f = forecast_generation(
+        forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    const ServerMetrics& part = f.serving->steady_or_all();
     EXPECT_EQ(c.intervals->ttft.low, part.ttft.p99.low);
     EXPECT_EQ(c.intervals->tpot.high, part.tpot.p99.high);
     EXPECT_EQ(c.intervals->gpu_tokens_per_s.low,
@@ -141,12 +141,12 @@ TEST(ServingPlan, CandidatesWithExpertsAreThoseOfForecasts) {
   for (size_t i = 0; i < plan.candidates.size(); i += 5) {
     const ServingCandidate& c = plan.candidates[i];
     if (c.fits && !c.simulated) continue;
-    const LlmForecast f =
-        forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    const GenerationForecast f = forecast_generation(
+        forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
     EXPECT_EQ(c.fits, f.memory.fits);
     EXPECT_EQ(c.peak_bytes, f.memory.peak_bytes);
     if (!c.fits) continue;
-    const ServedPart& part = f.serving->steady_or_all();
+    const ServerMetrics& part = f.serving->steady_or_all();
     EXPECT_EQ(c.ttft_s, part.ttft.p99.value);
     EXPECT_EQ(c.mean_tpot_s, part.tpot.mean.value);
     pools += c.prefill_workers > 0 ? 1 : 0;
@@ -165,10 +165,10 @@ TEST(ServingPlan, LoadThatIsLeftOutMissesTheLimits) {
   for (const ServingCandidate& c : plan.candidates) {
     if (c.simulated || !c.fits) continue;
     ++left_out;
-    const LlmForecast f =
-        forecast_llm(forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
+    const GenerationForecast f = forecast_generation(
+        forecaster(), model, query.hardware[c.hardware].gpu, request_of(plan, c));
     if (!f.memory.fits) continue;
-    const ServedPart& part = f.serving->steady_or_all();
+    const ServerMetrics& part = f.serving->steady_or_all();
     EXPECT_TRUE(part.ttft.p99.value > 0.5 || part.tpot.p99.value > 0.02)
         << "tp " << c.tp << ", " << c.concurrency << " clients";
   }

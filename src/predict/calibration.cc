@@ -39,55 +39,59 @@ CalibrationGroup read_group(const Json& json, const std::string& where) {
   return group;
 }
 
-CalibrationNet read_net(const Json& json, NetKind kind, const std::string& where) {
-  CalibrationNet net;
+KindCalibration read_kind(const Json& json, KernelKind kind, const std::string& where) {
+  KindCalibration model;
   constexpr int64_t kMostRows = 1'000'000;
   const std::optional<int64_t> rows = whole_number(json.at("rows"), 0, kMostRows);
-  if (!rows) broken(where, fmt::format("'{}': rows is no count of rows", net_name(kind)));
-  net.rows = static_cast<size_t>(*rows);
+  if (!rows) broken(where, fmt::format("'{}': rows is no count of rows", kernel_kind_name(kind)));
+  model.rows = static_cast<size_t>(*rows);
   if (json.at("features").get<std::vector<std::string>>() !=
       std::vector<std::string>(feature_names(kind).begin(), feature_names(kind).end()))
-    broken(where, fmt::format("'{}' has other features than this version", net_name(kind)));
-  net.law = read_law(json.at("law"), where);
-  net.offset = json.at("offset").get<double>();
-  for (const Json& item : json.at("groups")) net.groups.push_back(read_group(item, where));
-  net.length = json.at("length").get<double>();
-  net.points = json.at("points").get<std::vector<float>>();
-  net.weights = json.at("weights").get<std::vector<float>>();
-  net.group_of_row = json.at("group_of_row").get<std::vector<size_t>>();
-  net.other_group_share = json.at("other_group_share").get<double>();
-  net.low_ratio = json.at("low_ratio").get<double>();
-  net.high_ratio = json.at("high_ratio").get<double>();
-  net.error_before_percent = json.at("error_before_percent").get<double>();
-  net.error_after_percent = json.at("error_after_percent").get<double>();
-  if (net.weights.size() != net.rows || net.points.size() != net.rows * feature_names(kind).size())
+    broken(where, fmt::format("'{}' has other features than this version", kernel_kind_name(kind)));
+  model.law = read_law(json.at("law"), where);
+  model.offset = json.at("offset").get<double>();
+  for (const Json& item : json.at("groups")) model.groups.push_back(read_group(item, where));
+  model.length = json.at("length").get<double>();
+  model.points = json.at("points").get<std::vector<float>>();
+  model.weights = json.at("weights").get<std::vector<float>>();
+  model.group_of_row = json.at("group_of_row").get<std::vector<size_t>>();
+  model.other_group_share = json.at("other_group_share").get<double>();
+  model.low_ratio = json.at("low_ratio").get<double>();
+  model.high_ratio = json.at("high_ratio").get<double>();
+  model.error_before_percent = json.at("error_before_percent").get<double>();
+  model.error_after_percent = json.at("error_after_percent").get<double>();
+  if (model.weights.size() != model.rows ||
+      model.points.size() != model.rows * feature_names(kind).size())
     broken(where, fmt::format("'{}' has {} rows but {} weights and {} numbers of points",
-                              net_name(kind), net.rows, net.weights.size(), net.points.size()));
-  if (net.group_of_row.size() != net.rows ||
-      std::any_of(net.group_of_row.begin(), net.group_of_row.end(),
-                  [&](size_t group) { return group >= net.groups.size(); }))
-    broken(where, fmt::format("'{}' has rows of no group", net_name(kind)));
-  if (!(net.other_group_share >= 0 && net.other_group_share <= 1))
+                              kernel_kind_name(kind), model.rows, model.weights.size(),
+                              model.points.size()));
+  if (model.group_of_row.size() != model.rows ||
+      std::any_of(model.group_of_row.begin(), model.group_of_row.end(),
+                  [&](size_t group) { return group >= model.groups.size(); }))
+    broken(where, fmt::format("'{}' has rows of no group", kernel_kind_name(kind)));
+  if (!(model.other_group_share >= 0 && model.other_group_share <= 1))
     broken(where, "a share is not between 0 and 1");
   const auto finite = [](float x) { return std::isfinite(x); };
-  if (!std::isfinite(net.offset) || !std::all_of(net.points.begin(), net.points.end(), finite) ||
-      !std::all_of(net.weights.begin(), net.weights.end(), finite))
-    broken(where, fmt::format("'{}' holds a number that is not finite", net_name(kind)));
-  if (!(net.length > 0)) broken(where, "a length is not above 0");
-  if (!(net.low_ratio > 0 && net.low_ratio <= 1 && net.high_ratio >= 1 && net.high_ratio < 1e6))
+  if (!std::isfinite(model.offset) ||
+      !std::all_of(model.points.begin(), model.points.end(), finite) ||
+      !std::all_of(model.weights.begin(), model.weights.end(), finite))
+    broken(where, fmt::format("'{}' holds a number that is not finite", kernel_kind_name(kind)));
+  if (!(model.length > 0)) broken(where, "a length is not above 0");
+  if (!(model.low_ratio > 0 && model.low_ratio <= 1 && model.high_ratio >= 1 &&
+        model.high_ratio < 1e6))
     broken(where, "an interval does not hold its forecast");
-  return net;
+  return model;
 }
 
 }  // namespace
 
-bool CalibrationNet::measured(const Combination& combination) const {
+bool KindCalibration::measured(const Combination& combination) const {
   return std::any_of(groups.begin(), groups.end(), [&](const CalibrationGroup& group) {
     return group.combination == combination;
   });
 }
 
-double CalibrationNet::at(const float* x, size_t width, const Combination& combination) const {
+double KindCalibration::at(const float* x, size_t width, const Combination& combination) const {
   double sum = offset;
   const auto found = std::find_if(groups.begin(), groups.end(), [&](const CalibrationGroup& group) {
     return group.combination == combination;
@@ -113,11 +117,11 @@ Calibration parse_calibration(std::string_view content, const std::string& where
     Calibration calibration;
     calibration.gpu = json.at("gpu").get<std::string>();
     calibration.signature = json.at("signature").get<Signature>();
-    for (size_t n = 0; n < kNetCount; ++n) {
-      const auto kind = static_cast<NetKind>(n);
-      const std::string name(net_name(kind));
+    for (size_t n = 0; n < kKernelKindCount; ++n) {
+      const auto kind = static_cast<KernelKind>(n);
+      const std::string name(kernel_kind_name(kind));
       if (json.at("nets").contains(name))
-        calibration.nets[n] = read_net(json.at("nets").at(name), kind, where);
+        calibration.models[n] = read_kind(json.at("nets").at(name), kind, where);
     }
     return calibration;
   } catch (const Json::exception& error) {
@@ -126,14 +130,14 @@ Calibration parse_calibration(std::string_view content, const std::string& where
 }
 
 std::string serialize_calibration(const Calibration& calibration) {
-  Json nets = Json::object();
-  for (size_t n = 0; n < kNetCount; ++n) {
-    const CalibrationNet& net = calibration.nets[n];
-    if (net.rows == 0) continue;
+  Json models = Json::object();
+  for (size_t n = 0; n < kKernelKindCount; ++n) {
+    const KindCalibration& model = calibration.models[n];
+    if (model.rows == 0) continue;
     Json law = Json::object(), groups = Json::array();
     for (size_t c = 0; c < kLawConstantCount; ++c)
-      law[std::string(kLawConstantNames[c])] = net.law.logs[c];
-    for (const CalibrationGroup& group : net.groups) {
+      law[std::string(kLawConstantNames[c])] = model.law.logs[c];
+    for (const CalibrationGroup& group : model.groups) {
       const Combination& of = group.combination;
       groups.push_back({{"software", software_name(of.software)},
                         {"dtype", dtype_name(of.dtype)},
@@ -141,26 +145,26 @@ std::string serialize_calibration(const Calibration& calibration) {
                         {"scheme", scheme_info(of.scheme).name},
                         {"offset", group.offset}});
     }
-    nets[std::string(net_name(static_cast<NetKind>(n)))] = {
-        {"rows", net.rows},
-        {"features", feature_names(static_cast<NetKind>(n))},
+    models[std::string(kernel_kind_name(static_cast<KernelKind>(n)))] = {
+        {"rows", model.rows},
+        {"features", feature_names(static_cast<KernelKind>(n))},
         {"law", law},
-        {"offset", net.offset},
+        {"offset", model.offset},
         {"groups", groups},
-        {"length", net.length},
-        {"points", net.points},
-        {"weights", net.weights},
-        {"group_of_row", net.group_of_row},
-        {"other_group_share", net.other_group_share},
-        {"low_ratio", net.low_ratio},
-        {"high_ratio", net.high_ratio},
-        {"error_before_percent", net.error_before_percent},
-        {"error_after_percent", net.error_after_percent}};
+        {"length", model.length},
+        {"points", model.points},
+        {"weights", model.weights},
+        {"group_of_row", model.group_of_row},
+        {"other_group_share", model.other_group_share},
+        {"low_ratio", model.low_ratio},
+        {"high_ratio", model.high_ratio},
+        {"error_before_percent", model.error_before_percent},
+        {"error_after_percent", model.error_after_percent}};
   }
   return Json{{"schema_version", kSchemaVersion},
               {"gpu", calibration.gpu},
               {"signature", calibration.signature},
-              {"nets", nets}}
+              {"nets", models}}
              .dump() +
          "\n";
 }

@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "predict/kernel_kinds.h"
 #include "predict/law_scales.h"
-#include "predict/nets.h"
 #include "predict/similarity.h"
 #include "predict/trained_on.h"
 
@@ -26,7 +26,7 @@ struct CalibrationGroup {
 ///   offset + offset of the group + sum over points of weight · exp(-|x - point|² / (2 length²)),
 /// x being the kind's standardized features; a point of another group counts less. Source:
 /// Rasmussen, Williams 2006, ch. 2.
-struct CalibrationNet {
+struct KindCalibration {
   size_t rows = 0;  ///< measurements learned from; 0: no calibration
   LawScales law;
   double offset = 0;
@@ -45,7 +45,7 @@ struct CalibrationNet {
   bool measured(const Combination& combination) const;
   /// The part that is added beside the law's constants.
   double at(const float* x, size_t width, const Combination& combination) const;
-  bool operator==(const CalibrationNet&) const = default;
+  bool operator==(const KindCalibration&) const = default;
 };
 
 /// A device calibration: `tilecast calibrate` makes it, `--calibration` applies it, in full to the
@@ -53,9 +53,9 @@ struct CalibrationNet {
 struct Calibration {
   std::string gpu;  ///< for people only
   Signature signature{};
-  std::array<CalibrationNet, kNetCount> nets;
+  std::array<KindCalibration, kKernelKindCount> models;
 
-  const CalibrationNet& net(NetKind kind) const { return nets[static_cast<size_t>(kind)]; }
+  const KindCalibration& model(KernelKind kind) const { return models[static_cast<size_t>(kind)]; }
   bool operator==(const Calibration&) const = default;
 };
 

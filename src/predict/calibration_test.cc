@@ -13,24 +13,24 @@ namespace tilecast {
 namespace {
 
 TEST(CalibrationFile, RoundTripsAndRefusesBrokenOnes) {
-  Calibration calibration{.gpu = "x", .signature = signature_of(find_device("T4")), .nets = {}};
-  CalibrationNet& net = calibration.nets[static_cast<size_t>(NetKind::kSoftmax)];
-  const size_t width = feature_names(NetKind::kSoftmax).size();
+  Calibration calibration{.gpu = "x", .signature = signature_of(find_device("T4")), .models = {}};
+  KindCalibration& model = calibration.models[static_cast<size_t>(KernelKind::kSoftmax)];
+  const size_t width = feature_names(KernelKind::kSoftmax).size();
   const Combination bf16, fp32{.dtype = DType::kFp32, .kv_dtype = DType::kFp32};
-  net = {.rows = 2,
-         .law = {{0.5, 0, -0.125}},
-         .offset = 0.25,
-         .groups = {{fp32, 2.5}},
-         .length = 2,
-         .weights = {1, -1},
-         .group_of_row = {0, 0},
-         .other_group_share = 0.5};
-  net.points.assign(2 * width, 0.5f);
+  model = {.rows = 2,
+           .law = {{0.5, 0, -0.125}},
+           .offset = 0.25,
+           .groups = {{fp32, 2.5}},
+           .length = 2,
+           .weights = {1, -1},
+           .group_of_row = {0, 0},
+           .other_group_share = 0.5};
+  model.points.assign(2 * width, 0.5f);
   const std::string text = serialize_calibration(calibration);
   EXPECT_EQ(parse_calibration(text, "c.json"), calibration);
   const std::vector<float> x(width, 0.5f);
-  EXPECT_NEAR(net.at(x.data(), width, bf16), 0.25, 1e-6);  // the two points cancel
-  EXPECT_NEAR(net.at(x.data(), width, fp32), 2.75, 1e-6);  // and its group's offset
+  EXPECT_NEAR(model.at(x.data(), width, bf16), 0.25, 1e-6);  // the two points cancel
+  EXPECT_NEAR(model.at(x.data(), width, fp32), 2.75, 1e-6);  // and its group's offset
   EXPECT_ERROR(parse_calibration("{}", "c.json"), kInput, "not a usable calibration");
   std::string infinite = text;
   infinite.replace(infinite.find("0.25"), 4, "1e400");
@@ -57,12 +57,12 @@ TEST(CalibrationFile, SharpensItsDeviceAndLeavesOthersAlone) {
   };
   const double before = seconds("L40S"), other = seconds("P4");
   Calibration calibration{
-      .gpu = "L40S", .signature = signature_of(find_device("L40S")), .nets = {}};
-  calibration.nets[static_cast<size_t>(NetKind::kSoftmax)] = {
+      .gpu = "L40S", .signature = signature_of(find_device("L40S")), .models = {}};
+  calibration.models[static_cast<size_t>(KernelKind::kSoftmax)] = {
       .rows = 1,
       .offset = 1,
       .groups = {{}},
-      .points = std::vector<float>(feature_names(NetKind::kSoftmax).size()),
+      .points = std::vector<float>(feature_names(KernelKind::kSoftmax).size()),
       .weights = {0},
       .group_of_row = {0}};
   weights.calibration = calibration;
@@ -86,15 +86,15 @@ TEST(CalibrationFile, MovesTheLawsConstantsOfItsDevice) {
   const double streams = seconds(add, "L40S"), multiplies = seconds(product, "L40S");
   const double other = seconds(add, "P4");
   Calibration calibration{
-      .gpu = "L40S", .signature = signature_of(find_device("L40S")), .nets = {}};
-  for (const NetKind kind : {NetKind::kElementwise, NetKind::kMatmul}) {
-    CalibrationNet& net = calibration.nets[static_cast<size_t>(kind)];
-    net = {.rows = 1,
-           .groups = {{}},
-           .points = std::vector<float>(feature_names(kind).size()),
-           .weights = {0},
-           .group_of_row = {0}};
-    net.law.logs[static_cast<size_t>(LawConstant::kDram)] = std::log(2);
+      .gpu = "L40S", .signature = signature_of(find_device("L40S")), .models = {}};
+  for (const KernelKind kind : {KernelKind::kElementwise, KernelKind::kMatmul}) {
+    KindCalibration& model = calibration.models[static_cast<size_t>(kind)];
+    model = {.rows = 1,
+             .groups = {{}},
+             .points = std::vector<float>(feature_names(kind).size()),
+             .weights = {0},
+             .group_of_row = {0}};
+    model.law.logs[static_cast<size_t>(LawConstant::kDram)] = std::log(2);
   }
   weights.calibration = calibration;
   EXPECT_NEAR(seconds(add, "L40S") / streams, 2, 0.01);

@@ -11,12 +11,12 @@
 namespace tilecast {
 namespace {
 
-template <NetKind kKind>
+template <KernelKind kKind>
 CostModel learned() {
-  return {net_name(kKind),
+  return {kernel_kind_name(kKind),
           [](const Kernel& kernel, const Device& device, const Weights& weights) {
-            return device.as_gpu() != nullptr && weights.net(kKind).known() &&
-                   net_def(kKind).covers(kernel);
+            return device.as_gpu() != nullptr && weights.model(kKind).known() &&
+                   kernel_kind_def(kKind).covers(kernel);
           },
           [](const CostBatch& batch, const Weights& weights) {
             estimate_learned(kKind, batch, weights);
@@ -24,13 +24,13 @@ CostModel learned() {
 }
 
 template <size_t... kKinds>
-std::array<CostModel, kNetCount + 4> table(std::index_sequence<kKinds...>) {
+std::array<CostModel, kKernelKindCount + 4> table(std::index_sequence<kKinds...>) {
   return {CostModel{"miopen",
                     [](const Kernel& kernel, const Device& device, const Weights&) {
                       return runs_in_miopen(kernel, device);
                     },
                     estimate_miopen},
-          learned<static_cast<NetKind>(kKinds)>()...,
+          learned<static_cast<KernelKind>(kKinds)>()...,
           CostModel{"all_reduce",
                     [](const Kernel& kernel, const Device&, const Weights&) {
                       return kernel.is<Collective>();
@@ -48,8 +48,8 @@ std::array<CostModel, kNetCount + 4> table(std::index_sequence<kKinds...>) {
 }  // namespace
 
 std::span<const CostModel> cost_models() {
-  // MIOpen's convolutions before all others, the learned models in the order of NetKind.
-  static const std::array models = table(std::make_index_sequence<kNetCount>());
+  // MIOpen's convolutions before all others, the learned models in the order of KernelKind.
+  static const std::array models = table(std::make_index_sequence<kKernelKindCount>());
   return models;
 }
 

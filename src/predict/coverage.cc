@@ -5,9 +5,10 @@
 namespace tilecast {
 namespace {
 
-Coverage coverage_of(const Combination& combination, const Net& net, const Applied& applied) {
+Coverage coverage_of(const Combination& combination, const KindModel& model,
+                     const Applied& applied) {
   bool precision = false, anywhere = false, any = false, any_fp32 = false;
-  for (const ClassResidual& residual : net.classes) {
+  for (const ClassResidual& residual : model.classes) {
     anywhere |= residual.covers(combination);
     for (const MeasuredDevice& device : residual.devices) {
       for (Combination other : device.measured) {
@@ -38,9 +39,9 @@ Coverage coverage_of(const Combination& combination, const Net& net, const Appli
 
 }  // namespace
 
-Coverages::Coverages(const Net& net, const Applied& applied, const Device& device)
-    : net_(net), applied_(applied) {
-  const std::vector<std::string>& vendors = net.trained_on.vendors;
+Coverages::Coverages(const KindModel& model, const Applied& applied, const Device& device)
+    : model_(model), applied_(applied) {
+  const std::vector<std::string>& vendors = model.trained_on.vendors;
   knows_vendor_ = std::find(vendors.begin(), vendors.end(), device.vendor) != vendors.end();
 }
 
@@ -48,12 +49,12 @@ const Coverage& Coverages::of(const Combination& combination) {
   for (const Coverage& known : known_) {
     if (known.combination == combination) return known;
   }
-  return known_.emplace_back(coverage_of(combination, net_, applied_));
+  return known_.emplace_back(coverage_of(combination, model_, applied_));
 }
 
 std::string_view Coverages::unmeasured(const Kernel& kernel, const Coverage& coverage) const {
   if (!knows_vendor_) return "vendor";
-  const Forms forms = forms_of(kernel).without(net_.trained_on.forms);
+  const Forms forms = forms_of(kernel).without(model_.trained_on.forms);
   return forms.empty() ? coverage.missing : last_form_name(forms);
 }
 

@@ -24,7 +24,7 @@ struct Coverage {
 /// it.
 class Coverages {
  public:
-  Coverages(const Net& net, const Applied& applied, const Device& device);
+  Coverages(const KindModel& model, const Applied& applied, const Device& device);
 
   /// Valid until the next call. A batch of kernels holds few combinations: each is looked up once.
   const Coverage& of(const Combination& combination);
@@ -33,7 +33,7 @@ class Coverages {
   std::string_view unmeasured(const Kernel& kernel, const Coverage& coverage) const;
 
  private:
-  const Net& net_;
+  const KindModel& model_;
   const Applied& applied_;
   bool knows_vendor_;
   std::vector<Coverage> known_;

@@ -25,26 +25,26 @@ ClassResidual class_measured_on(const char* gpu, std::vector<Combination> measur
 const Combination kVllmBf16 = {software_of("vllm"), DType::kBf16, DType::kBf16, QuantScheme::kNone};
 const Combination kVllmFp8 = {software_of("vllm"), DType::kFp8, DType::kFp8, QuantScheme::kNone};
 
-Net two_classes() {
-  Net net;
-  net.trained_on.vendors = {"nvidia"};
-  net.classes = {class_measured_on("A100-PCIE-40GB", {kVllmBf16}),
-                 class_measured_on("H100", {kVllmBf16, kVllmFp8})};
-  for (ClassResidual& residual : net.classes)
+KindModel two_classes() {
+  KindModel model;
+  model.trained_on.vendors = {"nvidia"};
+  model.classes = {class_measured_on("A100-PCIE-40GB", {kVllmBf16}),
+                   class_measured_on("H100", {kVllmBf16, kVllmFp8})};
+  for (ClassResidual& residual : model.classes)
     residual.interval = {.low_log = {-0.2, -0.2, -0.2}, .high_log = {0.2, 0.2, 0.2}};
-  net.vendor_intervals["nvidia"] = {.low_log = {-0.4, -0.4, -0.4}, .high_log = {0.4, 0.4, 0.4}};
-  net.interval = {.low_log = {-0.8, -0.8, -0.8}, .high_log = {0.8, 0.8, 0.8}};
-  return net;
+  model.vendor_intervals["nvidia"] = {.low_log = {-0.4, -0.4, -0.4}, .high_log = {0.4, 0.4, 0.4}};
+  model.interval = {.low_log = {-0.8, -0.8, -0.8}, .high_log = {0.8, 0.8, 0.8}};
+  return model;
 }
 
 TEST(Coverage, NamesWhatWasNotMeasured) {
-  const Net net = two_classes();
+  const KindModel model = two_classes();
   const Kernel kernel =
       kernels_of_sizes("linear", DType::kBf16, {{"m", 64}, {"n", 64}, {"k", 64}})[0];
   const auto missing = [&](const char* gpu, const Combination& combination) {
     const Device device = find_device(gpu);
-    const Applied applied = applied_residual(net, NetKind::kTensorMatmul, device);
-    Coverages coverages(net, applied, device);
+    const Applied applied = applied_residual(model, KernelKind::kTensorMatmul, device);
+    Coverages coverages(model, applied, device);
     return std::string(coverages.unmeasured(kernel, coverages.of(combination)));
   };
   EXPECT_EQ(missing("H100", kVllmFp8), "");
@@ -66,11 +66,11 @@ TEST(Coverage, NamesWhatWasNotMeasured) {
 }
 
 TEST(Coverage, AnIntervalIsTheDevicesItsClassesOrThatOfALeftOutClass) {
-  const Net net = two_classes();
+  const KindModel model = two_classes();
   const auto high = [&](const char* gpu, const Combination& combination) {
     const Device device = find_device(gpu);
-    const Applied applied = applied_residual(net, NetKind::kTensorMatmul, device);
-    Coverages coverages(net, applied, device);
+    const Applied applied = applied_residual(model, KernelKind::kTensorMatmul, device);
+    Coverages coverages(model, applied, device);
     return spread_of(applied, coverages.of(combination), 10).high;
   };
   EXPECT_NEAR(high("H100", kVllmFp8), 0.1, 1e-9);
@@ -82,21 +82,21 @@ TEST(Coverage, AnIntervalIsTheDevicesItsClassesOrThatOfALeftOutClass) {
 }
 
 TEST(Coverage, ADeviceOfAClassWithOneDeviceIsNoLessCertainThanOneOfAnUnmeasuredClass) {
-  Net net = two_classes();
-  for (ClassResidual& residual : net.classes)
+  KindModel model = two_classes();
+  for (ClassResidual& residual : model.classes)
     residual.interval = {.low_log = {-0.2, -0.2, -0.2}, .high_log = {1, 1, 1}};  // of all classes
   const Device device = find_device("H200");
-  const Applied applied = applied_residual(net, NetKind::kTensorMatmul, device);
-  Coverages coverages(net, applied, device);
+  const Applied applied = applied_residual(model, KernelKind::kTensorMatmul, device);
+  Coverages coverages(model, applied, device);
   const Spread spread = spread_of(applied, coverages.of(kVllmFp8), 10);
   EXPECT_GE(spread.low, -0.2);
   EXPECT_LE(spread.high, 0.4);
   // Two devices of the class say how far it goes.
-  net.classes[1].devices.push_back(net.classes[1].devices[0]);
-  EXPECT_GT(
-      spread_of(applied_residual(net, NetKind::kTensorMatmul, device), coverages.of(kVllmFp8), 10)
-          .high,
-      0.4);
+  model.classes[1].devices.push_back(model.classes[1].devices[0]);
+  EXPECT_GT(spread_of(applied_residual(model, KernelKind::kTensorMatmul, device),
+                      coverages.of(kVllmFp8), 10)
+                .high,
+            0.4);
 }
 
 TEST(Coverage, ACombinationThatNobodyMeasuredIsFlaggedAndIsAsUncertainAsAnUnseenDevice) {
@@ -148,9 +148,9 @@ TEST(Coverage, AnUnmeasuredArchitectureHasTheIntervalOfLeftOutOnes) {
   KernelTime time;
   make_learned_predictor(embedded_weights())->predict({&kernel, 1}, device, {}, {&time, 1});
   EXPECT_EQ(time.extrapolated_feature, "architecture");
-  const NetKind kind = NetKind::kTensorMatmul;
-  const Applied applied = applied_residual(embedded_weights().net(kind), kind, device);
-  const double law_s = net_def(kind).law(kernel, Chip(device, bundled_laws()), {}).seconds;
+  const KernelKind kind = KernelKind::kTensorMatmul;
+  const Applied applied = applied_residual(embedded_weights().model(kind), kind, device);
+  const double law_s = kernel_kind_def(kind).law(kernel, Chip(device, bundled_laws()), {}).seconds;
   EXPECT_NEAR(std::log(time.high_s / time.seconds),
               applied.unmeasured_class->at(size_of(law_s)).high, 1e-6)
       << "not wider: that interval is made of such errors";
@@ -165,16 +165,16 @@ TEST(Coverage, IsWhatTheWeightsSayTheyWereTrainedOn) {
     make_learned_predictor(retrained)->predict({&kernel, 1}, find_device(gpu), {}, {&time, 1});
     return std::string(time.extrapolated_feature);
   };
-  Net& low = retrained.nets[static_cast<size_t>(NetKind::kTensorMatmul)];
+  KindModel& low = retrained.models[static_cast<size_t>(KernelKind::kTensorMatmul)];
   EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "");
   low.trained_on.forms = {};
   EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "batch");
   EXPECT_EQ(feature_of("matmul", DType::kFp32, "V100"), "");
   low.trained_on.forms.add(Form::kBatch);
-  const auto& features = feature_names(NetKind::kTensorMatmul);
+  const auto& features = feature_names(KernelKind::kTensorMatmul);
   low.maximum[static_cast<size_t>(std::find(features.begin(), features.end(), "log2_batch") -
                                   features.begin())] = 0;
-  Net& single = retrained.nets[static_cast<size_t>(NetKind::kMatmul)];
+  KindModel& single = retrained.models[static_cast<size_t>(KernelKind::kMatmul)];
   single.trained_on.forms = {};
   EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100"), "log2_batch") << "not of such a size";
   EXPECT_EQ(feature_of("matmul", DType::kFp32, "V100"), "batch");

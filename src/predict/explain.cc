@@ -4,8 +4,8 @@
 #include <array>
 
 #include "predict/coverage.h"
+#include "predict/kernel_kinds.h"
 #include "predict/learned.h"
-#include "predict/nets.h"
 #include "predict/residual.h"
 #include "predict/roofline.h"
 
@@ -13,19 +13,20 @@ namespace tilecast {
 namespace {
 
 /// The kind by the name of the model that made the time; nullopt: not a learned model.
-std::optional<NetKind> kind_of(const KernelTime& time) {
-  for (size_t k = 0; k < kNetCount; ++k) {
-    if (net_name(static_cast<NetKind>(k)) == time.predictor) return static_cast<NetKind>(k);
+std::optional<KernelKind> kind_of(const KernelTime& time) {
+  for (size_t k = 0; k < kKernelKindCount; ++k) {
+    if (kernel_kind_name(static_cast<KernelKind>(k)) == time.predictor)
+      return static_cast<KernelKind>(k);
   }
   return std::nullopt;
 }
 
-std::optional<NearestRows> nearest_rows(NetKind kind, const Kernel& kernel, const Device& device,
+std::optional<NearestRows> nearest_rows(KernelKind kind, const Kernel& kernel, const Device& device,
                                         const Conditions& conditions, const Weights& weights) {
-  const Net& net = weights.net(kind);
-  const Applied applied = applied_residual(net, kind, device);
+  const KindModel& model = weights.model(kind);
+  const Applied applied = applied_residual(model, kind, device);
   if (applied.residual == nullptr || applied.nearest == nullptr) return std::nullopt;
-  Coverages coverages(net, applied, device);
+  Coverages coverages(model, applied, device);
   const Coverage& coverage = coverages.of(combination_of(kernel, conditions));
   NearestRows rows{.of = applied.residual->of,
                    .own_class = applied.own_class,
@@ -35,7 +36,8 @@ std::optional<NearestRows> nearest_rows(NetKind kind, const Kernel& kernel, cons
                    .in_class = coverage.in_class,
                    .anywhere = coverage.anywhere};
   std::array<float, kMaxFeatures> inputs{};
-  const Outside outside = standardize(net, net_def(kind).make(kernel, conditions), inputs.data());
+  const Outside outside =
+      standardize(model, kernel_kind_def(kind).make(kernel, conditions), inputs.data());
   if (outside.excess > 0) rows.outside = feature_names(kind)[outside.feature];
   return rows;
 }
@@ -50,9 +52,9 @@ Explanation explain(const Kernel& kernel, const Device& device, const Conditions
   if (running.as_gpu() == nullptr || kernel.is<Collective>()) return result;
   result.clock_hz = running.gpu().boost_clock_hz;
   result.roofline_s = time.utilization_ratio * time.seconds;
-  const std::optional<NetKind> kind = kind_of(time);
+  const std::optional<KernelKind> kind = kind_of(time);
   if (!kind) return result;
-  const Law law = net_def(*kind).law;
+  const Law law = kernel_kind_def(*kind).law;
   Chip chip(running, weights.laws, calibrated_scales(*kind, weights, device));
   result.law = law(kernel, chip, conditions);
   chip.board_power_w = kNever;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/checked.h"
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 
 namespace tilecast {
 

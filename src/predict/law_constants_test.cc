@@ -11,7 +11,7 @@
 #include "laws/constant_table.h"
 #include "ops/op_def.h"
 #include "predict/bound.h"
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 #include "predict/predictor.h"
 #include "random_kernels.h"
 #include "tilecast/error.h"
@@ -91,7 +91,7 @@ struct Moved {
 
 double law_of(const Kernel& kernel, const Device& device, const Conditions& conditions,
               const LawConstants& laws) {
-  return net_def(net_of(kernel)).law(kernel, Chip(device, laws), conditions).seconds;
+  return kernel_kind_def(kernel_kind(kernel)).law(kernel, Chip(device, laws), conditions).seconds;
 }
 
 TEST(LawConstants, EachNumberOfALawOfKernelsMovesSomeTime) {
@@ -111,7 +111,7 @@ TEST(LawConstants, EachNumberOfALawOfKernelsMovesSomeTime) {
   std::vector<Case> cases;
   Rng rng(5);
   for (const Kernel& kernel : kernels) {
-    if (!find_net(kernel)) continue;
+    if (!find_kernel_kind(kernel)) continue;
     for (const Device& device : devices) {
       if (!has_unit_for(kernel, device)) continue;
       const Conditions conditions = {

@@ -3,7 +3,7 @@
 #include "devices/registry.h"
 #include "ops/sizes.h"
 #include "predict/bound.h"
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 
 namespace tilecast {
 namespace {

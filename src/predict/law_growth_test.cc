@@ -8,13 +8,15 @@
 #include "devices/registry.h"
 #include "ops/op_def.h"
 #include "predict/bound.h"
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 
 namespace tilecast {
 namespace {
 
 double law_of(const Kernel& kernel, const Device& device, const Conditions& conditions) {
-  return net_def(net_of(kernel)).law(kernel, Chip(device, bundled_laws()), conditions).seconds;
+  return kernel_kind_def(kernel_kind(kernel))
+      .law(kernel, Chip(device, bundled_laws()), conditions)
+      .seconds;
 }
 
 /// Rounding of a sum of doubles.
@@ -124,9 +126,10 @@ std::vector<Growth> draw_growths(const Device& device, size_t count, uint64_t se
     if (op.random_sizes->fit != nullptr) op.random_sizes->fit(grown);
     const Kernel small = kernels_of_sizes(op.name, dtype, sizes).front();
     const Kernel large = kernels_of_sizes(op.name, dtype, grown).front();
-    if (!find_net(small) || !find_net(large) || !has_unit_for(small, device)) continue;
+    if (!find_kernel_kind(small) || !find_kernel_kind(large) || !has_unit_for(small, device))
+      continue;
     // Another kind has another law: decode and prefill.
-    if (net_of(small) != net_of(large)) continue;
+    if (kernel_kind(small) != kernel_kind(large)) continue;
     if (better_aligned(small, large)) continue;
     growths.push_back({small, large, std::string(op.name) + " " + std::string(dimension.name)});
   }
@@ -137,7 +140,7 @@ constexpr const char* kDevices[] = {"P4",   "P100", "V100", "T4",   "A100",  "A1
                                     "L40S", "H100", "B200", "MI50", "MI210", "MI300X"};
 
 TEST(Laws, GrowWithWork) {
-  std::map<NetKind, size_t> drawn;
+  std::map<KernelKind, size_t> drawn;
   std::map<std::string, size_t> grows;  // pairs whose time really grows, by operator and size
   for (const char* gpu : kDevices) {
     const Device device = find_device(gpu);
@@ -153,10 +156,10 @@ TEST(Laws, GrowWithWork) {
           grows[g.what] += large > 1.5 * small;
         }
       }
-      drawn[net_of(g.small)] += 1;
+      drawn[kernel_kind(g.small)] += 1;
     }
   }
-  EXPECT_EQ(drawn.size(), kNetCount);
+  EXPECT_EQ(drawn.size(), kKernelKindCount);
   for (const char* what :
        {"linear m", "linear n", "linear k", "matmul batch", "attention batch",
         "cached_attention keys", "experts tokens", "softmax rows", "add rows", "linear_scan tokens",
@@ -225,7 +228,7 @@ constexpr Improvement kImprovements[] = {
     {"exponentials", [](Device&, Gpu& gpu) { gpu.exp_per_clock_per_sm *= 1.25; }}};
 
 TEST(Laws, FallWithABetterDataSheet) {
-  std::map<std::string_view, std::map<NetKind, size_t>> falls;
+  std::map<std::string_view, std::map<KernelKind, size_t>> falls;
   for (const char* gpu : kDevices) {
     const Device device = find_device(gpu);
     const std::vector<Growth> kernels = draw_growths(device, 1000, 2);
@@ -239,23 +242,24 @@ TEST(Laws, FallWithABetterDataSheet) {
           EXPECT_LE(after, before * (1 + kRounding))
               << gpu << " with more " << improvement.name << ", " << g.what << ": " << g.small.flops
               << " FLOPs, " << g.small.bytes() << " bytes";
-          falls[improvement.name][net_of(g.small)] += after < 0.99 * before;
+          falls[improvement.name][kernel_kind(g.small)] += after < 0.99 * before;
         }
       }
     }
   }
   // Each number shortens the kernels that it concerns.
-  for (size_t n = 0; n < kNetCount; ++n) {
-    const auto kind = static_cast<NetKind>(n);
-    EXPECT_GT(falls["bandwidth"][kind], 0u) << net_name(kind);
+  for (size_t n = 0; n < kKernelKindCount; ++n) {
+    const auto kind = static_cast<KernelKind>(n);
+    EXPECT_GT(falls["bandwidth"][kind], 0u) << kernel_kind_name(kind);
   }
-  for (const NetKind kind : {NetKind::kMatmul, NetKind::kTensorMatmul, NetKind::kAttention,
-                             NetKind::kDecodeAttention, NetKind::kExperts, NetKind::kConvolution}) {
-    EXPECT_GT(falls["clock"][kind], 0u) << net_name(kind);
-    EXPECT_GT(falls["SMs"][kind], 0u) << net_name(kind);
+  for (const KernelKind kind :
+       {KernelKind::kMatmul, KernelKind::kTensorMatmul, KernelKind::kAttention,
+        KernelKind::kDecodeAttention, KernelKind::kExperts, KernelKind::kConvolution}) {
+    EXPECT_GT(falls["clock"][kind], 0u) << kernel_kind_name(kind);
+    EXPECT_GT(falls["SMs"][kind], 0u) << kernel_kind_name(kind);
   }
-  EXPECT_GT(falls["power"][NetKind::kMatmul], 0u);
-  EXPECT_GT(falls["rates per clock and SM"][NetKind::kTensorMatmul], 0u);
+  EXPECT_GT(falls["power"][KernelKind::kMatmul], 0u);
+  EXPECT_GT(falls["rates per clock and SM"][KernelKind::kTensorMatmul], 0u);
 }
 
 }  // namespace

@@ -28,19 +28,19 @@ struct Batch {
   InputRows input_rows() const { return {inputs.data(), width, rows.size()}; }
 };
 
-Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights,
+Batch describe_all(KernelKind kind, const CostBatch& batch, const Weights& weights,
                    const LawScales& scales) {
-  const Net& net = weights.net(kind);
-  const NetDef& def = net_def(kind);
+  const KindModel& model = weights.model(kind);
+  const KernelKindDef& def = kernel_kind_def(kind);
   const Chip chip(batch.device, weights.laws, scales);
-  Batch all{.width = net.mean.size()};
+  Batch all{.width = model.mean.size()};
   all.rows.reserve(batch.rows.size());
   all.inputs.resize(batch.rows.size() * all.width);
   for (const size_t i : batch.rows) {
     const Kernel& kernel = batch.kernels[i];
     // The bound first: it throws where the device has no unit for the kernel.
     const Bound bound = bound_of(kind, kernel, batch.device, batch.conditions);
-    const Outside outside = standardize(net, def.make(kernel, batch.conditions),
+    const Outside outside = standardize(model, def.make(kernel, batch.conditions),
                                         &all.inputs[all.rows.size() * all.width]);
     all.rows.push_back({&kernel, bound, def.law(kernel, chip, batch.conditions), outside.excess,
                         outside.excess,
@@ -51,27 +51,27 @@ Batch describe_all(NetKind kind, const CostBatch& batch, const Weights& weights,
 
 /// The calibration's part, as far as the device resembles the calibrated one.
 struct Calibrated {
-  const CalibrationNet* net = nullptr;
+  const KindCalibration* model = nullptr;
   float weight = 0;  ///< 0: nothing
 
   /// How much the calibration's own interval counts for kernels of a software and precision.
   double share_of(const Combination& combination) const {
-    const bool measured = net != nullptr && net->measured(combination);
+    const bool measured = model != nullptr && model->measured(combination);
     return measured ? static_cast<double>(weight) : 0;
   }
   LawScales law() const {
     LawScales scales;
-    for (size_t c = 0; net != nullptr && c < kLawConstantCount; ++c)
-      scales.logs[c] = static_cast<double>(weight) * net->law.logs[c];
+    for (size_t c = 0; model != nullptr && c < kLawConstantCount; ++c)
+      scales.logs[c] = static_cast<double>(weight) * model->law.logs[c];
     return scales;
   }
 };
 
-Calibrated calibration_of(NetKind kind, const Weights& weights, const Device& device) {
-  if (!weights.calibration || weights.calibration->net(kind).rows == 0) return {};
+Calibrated calibration_of(KernelKind kind, const Weights& weights, const Device& device) {
+  if (!weights.calibration || weights.calibration->model(kind).rows == 0) return {};
   const float weight = similarity(signature_of(device), weights.calibration->signature);
   if (weight <= kNegligible) return {};
-  return {&weights.calibration->net(kind), weight};
+  return {&weights.calibration->model(kind), weight};
 }
 
 void calibrate(const Calibrated& calibrated, const Batch& batch, const Conditions& conditions,
@@ -79,7 +79,7 @@ void calibrate(const Calibrated& calibrated, const Batch& batch, const Condition
   for (size_t r = 0; r < batch.rows.size(); ++r) {
     const Combination combination = combination_of(*batch.rows[r].kernel, conditions);
     const double added =
-        calibrated.net->at(&batch.inputs[r * batch.width], batch.width, combination);
+        calibrated.model->at(&batch.inputs[r * batch.width], batch.width, combination);
     log_factors[r] += calibrated.weight * static_cast<float>(added);
   }
 }
@@ -87,8 +87,8 @@ void calibrate(const Calibrated& calibrated, const Batch& batch, const Condition
 /// A calibrated device's spread is the calibration's, as far as that counts.
 void calibrate_spread(const Calibrated& calibrated, Spread& spread) {
   const double weight = calibrated.weight;
-  spread.low += weight * (std::log(calibrated.net->low_ratio) - spread.low);
-  spread.high += weight * (std::log(calibrated.net->high_ratio) - spread.high);
+  spread.low += weight * (std::log(calibrated.model->low_ratio) - spread.low);
+  spread.high += weight * (std::log(calibrated.model->high_ratio) - spread.high);
   spread.common_share += weight * (1 - spread.common_share);
 }
 
@@ -128,25 +128,25 @@ KernelTime finish(const Row& row, const Device& device, double seconds, const Sp
 
 }  // namespace
 
-Bound bound_of(NetKind kind, const Kernel& kernel, const Device& device,
+Bound bound_of(KernelKind kind, const Kernel& kernel, const Device& device,
                const Conditions& conditions) {
-  const bool cold = net_def(kind).cold && conditions.caches == Caches::kCold;
+  const bool cold = kernel_kind_def(kind).cold && conditions.caches == Caches::kCold;
   return physical_bound(kernel, device, cold ? Caches::kCold : Caches::kWarm);
 }
 
-LawScales calibrated_scales(NetKind kind, const Weights& weights, const Device& device) {
+LawScales calibrated_scales(KernelKind kind, const Weights& weights, const Device& device) {
   return calibration_of(kind, weights, device).law();
 }
 
-void estimate_learned(NetKind kind, const CostBatch& batch, const Weights& weights) {
-  const Net& net = weights.net(kind);
+void estimate_learned(KernelKind kind, const CostBatch& batch, const Weights& weights) {
+  const KindModel& model = weights.model(kind);
   const Calibrated calibrated = calibration_of(kind, weights, batch.data_sheet);
   Batch all = describe_all(kind, batch, weights, calibrated.law());
-  const Applied applied = applied_residual(net, kind, batch.data_sheet);
+  const Applied applied = applied_residual(model, kind, batch.data_sheet);
   std::vector<float> log_factors(all.rows.size(), 0.0f);
   add_residual(applied, batch.conditions.software, all.input_rows(), log_factors);
   if (calibrated.weight > 0) calibrate(calibrated, all, batch.conditions, log_factors);
-  Coverages coverages(net, applied, batch.data_sheet);
+  Coverages coverages(model, applied, batch.data_sheet);
   for (size_t r = 0; r < all.rows.size(); ++r) {
     Row& row = all.rows[r];
     const Coverage& coverage = coverages.of(combination_of(*row.kernel, batch.conditions));

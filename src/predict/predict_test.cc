@@ -24,13 +24,13 @@ TEST(Learned, IsNeverFasterThanPhysicsOnAnyDevice) {
   for (const Device& device : bundled_devices()) {
     predictor->predict(kernels, device, {}, times);
     for (size_t i = 0; i < kernels.size(); ++i) {
-      const double bound = bound_of(net_of(kernels[i]), kernels[i], device, {}).seconds();
+      const double bound = bound_of(kernel_kind(kernels[i]), kernels[i], device, {}).seconds();
       ASSERT_GE(times[i].seconds, bound) << device.id << " kernel " << i;
       ASSERT_GE(times[i].low_s, bound) << device.id << " kernel " << i;
       ASSERT_LE(times[i].low_s, times[i].seconds);
       ASSERT_GE(times[i].high_s, times[i].seconds);
       // No measured kernel came nearer to a data sheet's rates than that.
-      const bool learned = times[i].predictor == net_name(net_of(kernels[i]));
+      const bool learned = times[i].predictor == kernel_kind_name(kernel_kind(kernels[i]));
       ASSERT_LE(times[i].utilization_ratio, learned ? 0.97 + 1e-9 : 1.0)
           << device.id << " kernel " << i;
       ASSERT_TRUE(std::isfinite(times[i].high_s));
@@ -168,7 +168,7 @@ TEST(TensorMatmul, SaysWhatItBorrows) {
 
 TEST(CostModels, TheFirstThatCoversForecastsAndTheLastCoversAll) {
   Weights some = load_weights("");
-  some.nets[static_cast<size_t>(NetKind::kSoftmax)] = {};
+  some.models[static_cast<size_t>(KernelKind::kSoftmax)] = {};
   const Device device = find_device("V100-PCIe");
   std::vector<Kernel> kernels = random_kernels(64, 3);
   std::vector<KernelTime> whole(kernels.size()), part(kernels.size());
@@ -213,18 +213,18 @@ TEST(CostModels, HaveNamesOfTheirOwnAndTheLearnedOnesAreOfGpus) {
 TEST(Kinds, NoKernelIsOfTwoAndEachFeatureHasAName) {
   for (const Kernel& kernel : random_kernels(200, 5)) {
     int covered = 0;
-    for (size_t n = 0; n < kNetCount; ++n)
-      covered += net_def(static_cast<NetKind>(n)).covers(kernel);
+    for (size_t n = 0; n < kKernelKindCount; ++n)
+      covered += kernel_kind_def(static_cast<KernelKind>(n)).covers(kernel);
     EXPECT_EQ(covered, 1);
   }
-  for (size_t n = 0; n < kNetCount; ++n) {
-    const std::vector<std::string_view>& names = feature_names(static_cast<NetKind>(n));
+  for (size_t n = 0; n < kKernelKindCount; ++n) {
+    const std::vector<std::string_view>& names = feature_names(static_cast<KernelKind>(n));
     EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size());
-    EXPECT_EQ(embedded_weights().nets[n].mean.size(), names.size());
+    EXPECT_EQ(embedded_weights().models[n].mean.size(), names.size());
   }
   const Kernel reduce = kernels_of_sizes("all_reduce", DType::kBf16,
                                          {{"rows", 64}, {"columns", 64}, {"ranks", 2}})[0];
-  EXPECT_FALSE(find_net(reduce)) << "nobody learned collectives";
+  EXPECT_FALSE(find_kernel_kind(reduce)) << "nobody learned collectives";
 }
 
 TEST(IntervalLawTest, IsLinearBetweenItsAnchors) {

@@ -8,13 +8,13 @@
 namespace tilecast {
 namespace {
 
-const ClassResidual* find_residual(const Net& net, NetKind kind, const Device& device) {
+const ClassResidual* find_residual(const KindModel& model, KernelKind kind, const Device& device) {
   const KernelClass own = class_of(device);
   // rocBLAS's kernels are tuned for each architecture: the law alone is nearer to MI250X than with
   // what MI100 taught, and as near the other way round.
-  const bool borrows = net_def(kind).learning.borrows && !is_amd(device.gpu().architecture);
+  const bool borrows = kernel_kind_def(kind).learning.borrows && !is_amd(device.gpu().architecture);
   const ClassResidual* borrowed = nullptr;
-  for (const ClassResidual& residual : net.classes) {
+  for (const ClassResidual& residual : model.classes) {
     if (residual.of == own) return &residual;
     if (!residual.forests.empty() && residual.of.hbm == own.hbm &&
         residual.matrix_instruction == device.gpu().matrix_instruction &&
@@ -37,13 +37,14 @@ float known_share(const SoftwareForest& learned, const float* inputs) {
 
 }  // namespace
 
-Applied applied_residual(const Net& net, NetKind kind, const Device& device) {
+Applied applied_residual(const KindModel& model, KernelKind kind, const Device& device) {
   // In FP32 the law is nearer to PyTorch than the best kernels of a tuning run are.
-  Applied applied{.residual = find_residual(net, kind, device),
-                  .libraries = net_def(kind).learning.borrows,
-                  .apart = net_def(kind).learning.apart};
-  const auto vendor = net.vendor_intervals.find(device.vendor);
-  applied.unmeasured_class = vendor == net.vendor_intervals.end() ? &net.interval : &vendor->second;
+  Applied applied{.residual = find_residual(model, kind, device),
+                  .libraries = kernel_kind_def(kind).learning.borrows,
+                  .apart = kernel_kind_def(kind).learning.apart};
+  const auto vendor = model.vendor_intervals.find(device.vendor);
+  applied.unmeasured_class =
+      vendor == model.vendor_intervals.end() ? &model.interval : &vendor->second;
   if (applied.residual == nullptr) return applied;
   applied.own_class = applied.residual->of == class_of(device);
   const Signature signature = signature_of(device);
@@ -58,14 +59,14 @@ Applied applied_residual(const Net& net, NetKind kind, const Device& device) {
   return applied;
 }
 
-Outside standardize(const Net& net, const Features& features, float* inputs) {
+Outside standardize(const KindModel& model, const Features& features, float* inputs) {
   Outside outside;
-  for (size_t j = 0; j < net.mean.size(); ++j) {
-    const float clamped = std::clamp(features[j], net.minimum[j], net.maximum[j]);
-    const double range = std::max(1e-6f, net.maximum[j] - net.minimum[j]);
+  for (size_t j = 0; j < model.mean.size(); ++j) {
+    const float clamped = std::clamp(features[j], model.minimum[j], model.maximum[j]);
+    const double range = std::max(1e-6f, model.maximum[j] - model.minimum[j]);
     const double excess = std::abs(static_cast<double>(features[j] - clamped)) / range;
     if (excess > outside.excess) outside = {excess, j};
-    inputs[j] = (clamped - net.mean[j]) / net.scale[j];
+    inputs[j] = (clamped - model.mean[j]) / model.scale[j];
   }
   return outside;
 }
@@ -82,14 +83,14 @@ void add_residual(const Applied& applied, Software software, InputRows inputs,
     log_factors[r] += residuals[r] * known_share(*learned, &inputs.data[r * inputs.width]);
 }
 
-CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device,
+CallOverhead call_overhead(const KindModel& model, KernelKind kind, const Device& device,
                            std::string_view op) {
   // A machine is not a device: one that merely resembles a measured one says nothing of its host.
   constexpr float kSameDevice = 0.9f;
-  const Applied applied = applied_residual(net, kind, device);
-  if (applied.nearest == nullptr || applied.similarity < kSameDevice) return net.call_overhead;
+  const Applied applied = applied_residual(model, kind, device);
+  if (applied.nearest == nullptr || applied.similarity < kSameDevice) return model.call_overhead;
   const auto known = applied.nearest->call_overhead_s.find(op);
-  if (known == applied.nearest->call_overhead_s.end()) return net.call_overhead;
+  if (known == applied.nearest->call_overhead_s.end()) return model.call_overhead;
   const double own = known->second;
   return {own, own, own};
 }

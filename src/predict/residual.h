@@ -6,7 +6,7 @@
 
 #include <span>
 
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 #include "predict/weights.h"
 
 namespace tilecast {
@@ -22,7 +22,7 @@ struct Applied {
   /// The interval of forecasts for classes that were not measured.
   const IntervalLaw* unmeasured_class = nullptr;
 };
-Applied applied_residual(const Net& net, NetKind kind, const Device& device);
+Applied applied_residual(const KindModel& model, KernelKind kind, const Device& device);
 
 /// How far a kernel lies outside the training range.
 struct Outside {
@@ -30,8 +30,8 @@ struct Outside {
   size_t feature = 0;  ///< which is furthest outside
 };
 
-/// Holds features in the training range and standardizes them: writes as many as the net has.
-Outside standardize(const Net& net, const Features& features, float* inputs);
+/// Holds features in the training range and standardizes them: writes as many as the model has.
+Outside standardize(const KindModel& model, const Features& features, float* inputs);
 
 /// Standardized features of several kernels, one row after the other.
 struct InputRows {
@@ -46,7 +46,8 @@ void add_residual(const Applied& applied, Software software, InputRows inputs,
 
 /// Time that single calls of an operator on an idle machine add to a kernel: the measured device's
 /// own, or the kind's on the machines of other devices.
-CallOverhead call_overhead(const Net& net, NetKind kind, const Device& device, std::string_view op);
+CallOverhead call_overhead(const KindModel& model, KernelKind kind, const Device& device,
+                           std::string_view op);
 
 /// A kernel's size for intervals: its law in units of a short launch, 2 us.
 double size_of(double law_s);

@@ -99,50 +99,50 @@ ClassResidual measured_on(const char* gpu) {
 }
 
 TEST(AppliedResidual, IsThatOfTheDevicesClass) {
-  Net net;
-  net.classes = {measured_on("L40S"), measured_on("H100"), measured_on("A100")};
-  net.classes[2].devices.push_back(measured_on("A30").devices.front());
+  KindModel model;
+  model.classes = {measured_on("L40S"), measured_on("H100"), measured_on("A100")};
+  model.classes[2].devices.push_back(measured_on("A30").devices.front());
   const auto applied = [&](const char* gpu) {
-    return applied_residual(net, NetKind::kElementwise, find_device(gpu));
+    return applied_residual(model, KernelKind::kElementwise, find_device(gpu));
   };
   const Applied h200 = applied("H200");
-  EXPECT_EQ(h200.residual, &net.classes[1]);
+  EXPECT_EQ(h200.residual, &model.classes[1]);
   EXPECT_TRUE(h200.own_class);
   EXPECT_GT(h200.similarity, 0.3f);
   EXPECT_LT(h200.similarity, 1);
   const Applied a30 = applied("A30");
-  EXPECT_EQ(a30.nearest, &net.classes[2].devices[1]);
+  EXPECT_EQ(a30.nearest, &model.classes[2].devices[1]);
   EXPECT_EQ(a30.similarity, 1);
-  EXPECT_EQ(applied("A100").nearest, &net.classes[2].devices[0]);
+  EXPECT_EQ(applied("A100").nearest, &model.classes[2].devices[0]);
   EXPECT_EQ(applied("V100-PCIe").residual, nullptr) << "nobody measured Volta";
 }
 
 TEST(AppliedResidual, IsBorrowedForTheSameMatrixInstructionAndMemoryByKindsThatDo) {
-  Net net;
-  net.classes = {measured_on("A10"), measured_on("L40S"), measured_on("H100"), measured_on("P4")};
-  const auto applied = [&](NetKind kind, const char* gpu) {
-    return applied_residual(net, kind, find_device(gpu));
+  KindModel model;
+  model.classes = {measured_on("A10"), measured_on("L40S"), measured_on("H100"), measured_on("P4")};
+  const auto applied = [&](KernelKind kind, const char* gpu) {
+    return applied_residual(model, kind, find_device(gpu));
   };
   // RTX 5090: mma.sync and GDDR, as Ampere's A10 and Ada's L40S; the newer one counts.
-  const Applied borrowed = applied(NetKind::kTensorMatmul, "RTX 5090");
-  EXPECT_EQ(borrowed.residual, &net.classes[1]);
+  const Applied borrowed = applied(KernelKind::kTensorMatmul, "RTX 5090");
+  EXPECT_EQ(borrowed.residual, &model.classes[1]);
   EXPECT_FALSE(borrowed.own_class);
-  net.classes[1].forests.clear();
-  EXPECT_EQ(applied(NetKind::kTensorMatmul, "RTX 5090").residual, &net.classes[0])
+  model.classes[1].forests.clear();
+  EXPECT_EQ(applied(KernelKind::kTensorMatmul, "RTX 5090").residual, &model.classes[0])
       << "too few rows for a forest";
-  net.classes[1].forests = net.classes[0].forests;
+  model.classes[1].forests = model.classes[0].forests;
   EXPECT_EQ(borrowed.similarity, 0) << "nothing of a device, only of its kernels";
-  EXPECT_EQ(applied(NetKind::kTensorMatmul, "B200").residual, nullptr) << "tcgen05";
-  EXPECT_EQ(applied(NetKind::kTensorMatmul, "A100").residual, nullptr) << "HBM";
-  EXPECT_EQ(applied(NetKind::kTensorMatmul, "RX 6800 XT").residual, nullptr)
+  EXPECT_EQ(applied(KernelKind::kTensorMatmul, "B200").residual, nullptr) << "tcgen05";
+  EXPECT_EQ(applied(KernelKind::kTensorMatmul, "A100").residual, nullptr) << "HBM";
+  EXPECT_EQ(applied(KernelKind::kTensorMatmul, "RX 6800 XT").residual, nullptr)
       << "without a matrix instruction there is none to share";
-  for (size_t n = 0; n < kNetCount; ++n) {
-    const auto kind = static_cast<NetKind>(n);
-    EXPECT_EQ(applied(kind, "RTX 5090").residual != nullptr, net_def(kind).learning.borrows)
-        << net_name(kind);
+  for (size_t n = 0; n < kKernelKindCount; ++n) {
+    const auto kind = static_cast<KernelKind>(n);
+    EXPECT_EQ(applied(kind, "RTX 5090").residual != nullptr, kernel_kind_def(kind).learning.borrows)
+        << kernel_kind_name(kind);
   }
-  EXPECT_FALSE(net_def(NetKind::kElementwise).learning.borrows);
-  EXPECT_TRUE(net_def(NetKind::kExperts).learning.borrows);
+  EXPECT_FALSE(kernel_kind_def(KernelKind::kElementwise).learning.borrows);
+  EXPECT_TRUE(kernel_kind_def(KernelKind::kExperts).learning.borrows);
 }
 
 TEST(AppliedResidual, AddsItsForestToTheLogarithm) {
@@ -175,16 +175,16 @@ TEST(AppliedResidual, FadesOutsideTheRowsThatItWasLearnedFrom) {
 }
 
 TEST(Standardize, HoldsFeaturesInTheirRangeAndSaysWhichIsFurthestOutside) {
-  Net net;
-  net.mean = {1, 10};
-  net.scale = {2, 5};
-  net.minimum = {0, 0};
-  net.maximum = {4, 20};
+  KindModel model;
+  model.mean = {1, 10};
+  model.scale = {2, 5};
+  model.minimum = {0, 0};
+  model.maximum = {4, 20};
   float inputs[2];
-  EXPECT_EQ(standardize(net, Features{3, 15}, inputs).excess, 0);
+  EXPECT_EQ(standardize(model, Features{3, 15}, inputs).excess, 0);
   EXPECT_EQ(inputs[0], 1);
   EXPECT_EQ(inputs[1], 1);
-  const Outside outside = standardize(net, Features{5, 30}, inputs);  // by 1 of 4 and by 10 of 20
+  const Outside outside = standardize(model, Features{5, 30}, inputs);  // by 1 of 4 and by 10 of 20
   EXPECT_DOUBLE_EQ(outside.excess, 0.5);
   EXPECT_EQ(outside.feature, 1u);
   EXPECT_EQ(inputs[0], 1.5f);
@@ -196,9 +196,9 @@ TEST(Learned, AForecastIsTheLawTimesTheClassesResidual) {
   Forest::Tree tree;
   tree.leaf.fill(Forest::quantized(0.5f, Forest::kLeafSteps));
   Weights weights = load_weights("");
-  Net& net = weights.nets[static_cast<size_t>(NetKind::kSoftmax)];
-  net.classes = {measured_on("V100-PCIe")};
-  net.classes[0].forests = {{software_of("pytorch"), Forest({tree})}};
+  KindModel& model = weights.models[static_cast<size_t>(KernelKind::kSoftmax)];
+  model.classes = {measured_on("V100-PCIe")};
+  model.classes[0].forests = {{software_of("pytorch"), Forest({tree})}};
   const Kernel kernel =
       kernels_of_sizes("softmax", DType::kFp32, {{"rows", 65536}, {"columns", 4096}})[0];
   const auto ratio = [&](const char* gpu) {
@@ -213,13 +213,13 @@ TEST(Learned, AForecastIsTheLawTimesTheClassesResidual) {
 }
 
 TEST(MeasuredDevices, AMeasuredMachinesCallOverheadIsItsOwn) {
-  const Net& net = embedded_weights().net(NetKind::kElementwise);
+  const KindModel& model = embedded_weights().model(KernelKind::kElementwise);
   const CallOverhead v100 =
-      call_overhead(net, NetKind::kElementwise, find_device("V100-PCIE-32GB"), "add");
+      call_overhead(model, KernelKind::kElementwise, find_device("V100-PCIE-32GB"), "add");
   EXPECT_EQ(v100.low_s, v100.high_s);
   const CallOverhead unknown =
-      call_overhead(net, NetKind::kElementwise, find_device("H100"), "add");
-  EXPECT_EQ(unknown, net.call_overhead);
+      call_overhead(model, KernelKind::kElementwise, find_device("H100"), "add");
+  EXPECT_EQ(unknown, model.call_overhead);
   EXPECT_LT(unknown.low_s, unknown.high_s);
 }
 

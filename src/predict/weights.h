@@ -85,7 +85,7 @@ struct ClassResidual {
 };
 
 /// The model of one kind of kernels.
-struct Net {
+struct KindModel {
   TrainedOn trained_on;
   std::vector<ClassResidual> classes;
   std::vector<float> mean;  ///< per feature, of the training rows
@@ -100,18 +100,18 @@ struct Net {
 
   /// Whether there were rows to learn the kind from.
   bool known() const { return !mean.empty(); }
-  bool operator==(const Net&) const = default;
+  bool operator==(const KindModel&) const = default;
 };
 
 struct Weights {
-  std::array<Net, kNetCount> nets;
+  std::array<KindModel, kKernelKindCount> models;
   /// The constants of the laws; not in the weights file.
   LawConstants laws = bundled_laws();
   /// Calibration of one device, applied at run time; not in the weights file.
   std::optional<Calibration> calibration;
   std::string provenance;  ///< training command and data, as JSON text
 
-  const Net& net(NetKind kind) const { return nets[static_cast<size_t>(kind)]; }
+  const KindModel& model(KernelKind kind) const { return models[static_cast<size_t>(kind)]; }
   bool operator==(const Weights&) const = default;
 };
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/weights_container.h"
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 #include "predict/weights.h"
 
 namespace tilecast {
@@ -29,47 +29,48 @@ class Reader {
   Weights read(const Json& header) {
     Weights weights;
     weights.provenance = header.at("provenance").dump();
-    const Json& nets = header.at("nets");
-    for (size_t i = 0; i < kNetCount; ++i) {
+    const Json& models = header.at("nets");
+    for (size_t i = 0; i < kKernelKindCount; ++i) {
       // A kind that there was nothing to learn from is not in the file.
-      const auto kind = static_cast<NetKind>(i);
-      const auto found = nets.find(std::string(net_name(kind)));
-      if (found != nets.end()) weights.nets[i] = read_net(*found, kind);
+      const auto kind = static_cast<KernelKind>(i);
+      const auto found = models.find(std::string(kernel_kind_name(kind)));
+      if (found != models.end()) weights.models[i] = read_kind(*found, kind);
     }
     if (!rest_.empty()) unusable_weights(where_, "there are more trees than the models have");
     return weights;
   }
 
  private:
-  Net read_net(const Json& json, NetKind kind) {
-    Net net;
-    net.mean = float_list(json.at("mean"));
-    net.scale = float_list(json.at("scale"));
-    net.minimum = float_list(json.at("minimum"));
-    net.maximum = float_list(json.at("maximum"));
+  KindModel read_kind(const Json& json, KernelKind kind) {
+    KindModel model;
+    model.mean = float_list(json.at("mean"));
+    model.scale = float_list(json.at("scale"));
+    model.minimum = float_list(json.at("minimum"));
+    model.maximum = float_list(json.at("maximum"));
     for (const auto& [vendor, interval] : json.at("vendor_intervals").items())
-      net.vendor_intervals[vendor] = read_interval(interval);
-    net.interval = read_interval(json.at("interval"));
+      model.vendor_intervals[vendor] = read_interval(interval);
+    model.interval = read_interval(json.at("interval"));
     const auto overhead = json.at("call_overhead_s").get<std::array<double, 3>>();
-    net.call_overhead = {overhead[0], overhead[1], overhead[2]};
-    net.trained_on = read_trained_on(json.at("trained_on"));
+    model.call_overhead = {overhead[0], overhead[1], overhead[2]};
+    model.trained_on = read_trained_on(json.at("trained_on"));
     const auto features = json.at("features").get<std::vector<std::string>>();
     if (!std::ranges::equal(features, feature_names(kind)))
-      unusable_weights(
-          where_, fmt::format("model '{}' has other features than this version", net_name(kind)));
+      unusable_weights(where_, fmt::format("model '{}' has other features than this version",
+                                           kernel_kind_name(kind)));
     const size_t width = feature_names(kind).size();
-    for (const std::vector<float>* list : {&net.mean, &net.scale, &net.minimum, &net.maximum}) {
+    for (const std::vector<float>* list :
+         {&model.mean, &model.scale, &model.minimum, &model.maximum}) {
       if (list->size() != width)
         unusable_weights(where_,
                          fmt::format("model '{}' has {} features, but one of its lists has {}",
-                                     net_name(kind), width, list->size()));
+                                     kernel_kind_name(kind), width, list->size()));
     }
-    check_range(net.minimum, net.maximum);
-    for (float scale : net.scale) {
+    check_range(model.minimum, model.maximum);
+    for (float scale : model.scale) {
       if (!(scale > 0)) unusable_weights(where_, "a feature's scale is not above 0");
     }
-    for (const Json& item : json.at("classes")) net.classes.push_back(read_class(item, width));
-    return net;
+    for (const Json& item : json.at("classes")) model.classes.push_back(read_class(item, width));
+    return model;
   }
 
   TrainedOn read_trained_on(const Json& json) const {

@@ -14,23 +14,24 @@ namespace {
 Weights small_weights() {
   Weights weights;
   weights.provenance = R"({"seed":7})";
-  Net& net = weights.nets[static_cast<size_t>(NetKind::kSoftmax)];
-  const size_t width = feature_names(NetKind::kSoftmax).size();
-  net.trained_on = {.operators = {"softmax"}, .vendors = {"nvidia"}};
-  net.trained_on.forms.add(Form::kBackward);
-  net.mean.assign(width, 0.5f);
-  net.scale.assign(width, 2.0f);
-  net.minimum.assign(width, -1.0f);
-  net.maximum.assign(width, 3.0f);
-  net.vendor_intervals["nvidia"] = {.low_log = {-0.3, -0.2, -0.1}, .high_log = {0.3, 0.2, 0.1}};
-  net.interval = {.low_log = {-0.6, -0.5, -0.4}, .high_log = {0.6, 0.5, 0.4}, .common_share = 0.5};
-  net.call_overhead = {2e-5, 1e-5, 3e-5};
+  KindModel& model = weights.models[static_cast<size_t>(KernelKind::kSoftmax)];
+  const size_t width = feature_names(KernelKind::kSoftmax).size();
+  model.trained_on = {.operators = {"softmax"}, .vendors = {"nvidia"}};
+  model.trained_on.forms.add(Form::kBackward);
+  model.mean.assign(width, 0.5f);
+  model.scale.assign(width, 2.0f);
+  model.minimum.assign(width, -1.0f);
+  model.maximum.assign(width, 3.0f);
+  model.vendor_intervals["nvidia"] = {.low_log = {-0.3, -0.2, -0.1}, .high_log = {0.3, 0.2, 0.1}};
+  model.interval = {
+      .low_log = {-0.6, -0.5, -0.4}, .high_log = {0.6, 0.5, 0.4}, .common_share = 0.5};
+  model.call_overhead = {2e-5, 1e-5, 3e-5};
   Forest::Tree tree;
   tree.threshold[0] = 100;
   tree.feature[0] = 1;
   tree.leaf.fill(-7);
   const Device device = find_device("V100");
-  net.classes.push_back(
+  model.classes.push_back(
       {.of = class_of(device),
        .matrix_instruction = device.gpu().matrix_instruction,
        .forests = {{software_of("pytorch"), Forest({tree, tree}), std::vector<float>(width, -2),
@@ -59,13 +60,13 @@ TEST(WeightsFile, KeepsEveryMember) {
   const std::string content = serialize_weights(weights);
   const Weights read = parse_weights(content, "w");
   EXPECT_EQ(read, weights);
-  EXPECT_FALSE(read.net(NetKind::kMatmul).known()) << "nothing was learned of it";
+  EXPECT_FALSE(read.model(KernelKind::kMatmul).known()) << "nothing was learned of it";
   EXPECT_EQ(parse_weights(content, "w", Checksum::kTrust), weights);
   Weights other = weights;
-  other.nets[static_cast<size_t>(NetKind::kSoftmax)].classes[0].devices[0].measured.pop_back();
+  other.models[static_cast<size_t>(KernelKind::kSoftmax)].classes[0].devices[0].measured.pop_back();
   EXPECT_FALSE(read == other);
   other = weights;
-  other.nets[static_cast<size_t>(NetKind::kSoftmax)].classes[0].forests[0].forest = Forest();
+  other.models[static_cast<size_t>(KernelKind::kSoftmax)].classes[0].forests[0].forest = Forest();
   EXPECT_FALSE(read == other);
 }
 
@@ -93,7 +94,7 @@ TEST(WeightsFile, ATreeOfAFeatureThatTheModelLacksIsRefused) {
   Weights weights = small_weights();
   Forest::Tree tree;
   tree.feature[5] = 200;
-  ClassResidual& residual = weights.nets[static_cast<size_t>(NetKind::kSoftmax)].classes[0];
+  ClassResidual& residual = weights.models[static_cast<size_t>(KernelKind::kSoftmax)].classes[0];
   residual.forests[0].forest = Forest({tree});
   EXPECT_ERROR(parse_weights(serialize_weights(weights), "w"), kInput,
                "a forest has an impossible tree");
@@ -119,7 +120,7 @@ TEST(WeightsFile, EmbeddedOnesAreWhole) {
 TEST(WeightsFile, TreesOfTrustedContentAreReadWhereTheyLie) {
   const std::string content = serialize_weights(embedded_weights());
   const auto lies_in = [&](const Weights& read) {
-    const ClassResidual& residual = read.net(NetKind::kExperts).classes.front();
+    const ClassResidual& residual = read.model(KernelKind::kExperts).classes.front();
     const char* tree =
         reinterpret_cast<const char*>(residual.forests.front().forest.trees().data());
     return tree >= content.data() && tree < content.data() + content.size();

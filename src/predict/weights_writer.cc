@@ -1,5 +1,5 @@
 #include "base/weights_container.h"
-#include "predict/nets.h"
+#include "predict/kernel_kinds.h"
 #include "predict/weights.h"
 
 namespace tilecast {
@@ -43,42 +43,42 @@ Json devices_of(const std::vector<MeasuredDevice>& devices) {
   return list;
 }
 
-Json net_header(const Net& net, NetKind kind) {
+Json kind_header(const KindModel& model, KernelKind kind) {
   Json vendor_intervals = Json::object();
-  for (const auto& [vendor, interval] : net.vendor_intervals)
+  for (const auto& [vendor, interval] : model.vendor_intervals)
     vendor_intervals[vendor] = interval_header(interval);
   Json classes = Json::array();
-  for (const ClassResidual& c : net.classes)
+  for (const ClassResidual& c : model.classes)
     classes.push_back({{"architecture", choice_word(c.of.architecture)},
                        {"hbm", c.of.hbm},
                        {"matrix_instruction", choice_word(c.matrix_instruction)},
                        {"forests", forests_of(c.forests)},
                        {"interval", interval_header(c.interval)},
                        {"devices", devices_of(c.devices)}});
-  return {{"trained_on", trained_on_header(net.trained_on)},
+  return {{"trained_on", trained_on_header(model.trained_on)},
           {"features", feature_names(kind)},
           {"classes", classes},
-          {"mean", net.mean},
-          {"scale", net.scale},
-          {"minimum", net.minimum},
-          {"maximum", net.maximum},
+          {"mean", model.mean},
+          {"scale", model.scale},
+          {"minimum", model.minimum},
+          {"maximum", model.maximum},
           {"vendor_intervals", vendor_intervals},
-          {"interval", interval_header(net.interval)},
+          {"interval", interval_header(model.interval)},
           {"call_overhead_s",
-           {net.call_overhead.seconds, net.call_overhead.low_s, net.call_overhead.high_s}}};
+           {model.call_overhead.seconds, model.call_overhead.low_s, model.call_overhead.high_s}}};
 }
 
 }  // namespace
 
 std::string serialize_weights(const Weights& weights) {
   std::string payload;
-  Json nets = Json::object();
-  for (size_t i = 0; i < kNetCount; ++i) {
-    const Net& net = weights.nets[i];
-    if (!net.known()) continue;
-    const auto kind = static_cast<NetKind>(i);
-    nets[std::string(net_name(kind))] = net_header(net, kind);
-    for (const ClassResidual& residual : net.classes) {
+  Json models = Json::object();
+  for (size_t i = 0; i < kKernelKindCount; ++i) {
+    const KindModel& model = weights.models[i];
+    if (!model.known()) continue;
+    const auto kind = static_cast<KernelKind>(i);
+    models[std::string(kernel_kind_name(kind))] = kind_header(model, kind);
+    for (const ClassResidual& residual : model.classes) {
       for (const SoftwareForest& f : residual.forests) {
         payload.append(reinterpret_cast<const char*>(f.forest.trees().data()),
                        f.forest.trees().size_bytes());
@@ -89,7 +89,7 @@ std::string serialize_weights(const Weights& weights) {
   }
   const Json provenance =
       weights.provenance.empty() ? Json::object() : Json::parse(weights.provenance);
-  return write_container({{"nets", nets}, {"provenance", provenance}}, payload);
+  return write_container({{"nets", models}, {"provenance", provenance}}, payload);
 }
 
 }  // namespace tilecast

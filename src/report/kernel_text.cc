@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "base/text.h"
+
 namespace tilecast {
 namespace {
 

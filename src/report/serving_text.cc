@@ -7,7 +7,7 @@
 namespace tilecast {
 namespace {
 
-std::string load_text(const LlmForecast::Serving& s) {
+std::string load_text(const GenerationForecast::Serving& s) {
   if (s.trace) return fmt::format("{} requests of a trace", format_integer(s.all.requests));
   if (s.rate > 0)
     return fmt::format("{} requests a second, {} in all", format_count(s.rate),
@@ -17,18 +17,18 @@ std::string load_text(const LlmForecast::Serving& s) {
 }
 
 /// The metrics of clients over all requests and in the steady state.
-std::string served_table(const LlmForecast::Serving& s, const TableStyle& style) {
+std::string served_table(const GenerationForecast::Serving& s, const TableStyle& style) {
   TextTable table;
   table.header = {"", "all requests", "steady part"};
   table.right = {false, true, true};
   const auto add = [&](const std::string& name, const auto& text) {
     table.rows.push_back({name, text(s.all), s.steady ? text(*s.steady) : "-"});
   };
-  add("requests", [](const ServedPart& p) { return format_integer(p.requests); });
-  const std::pair<const char*, Distribution ServedPart::*> times[] = {
-      {"time to first token", &ServedPart::ttft},
-      {"time per output token", &ServedPart::tpot},
-      {"end to end", &ServedPart::e2e}};
+  add("requests", [](const ServerMetrics& p) { return format_integer(p.requests); });
+  const std::pair<const char*, Distribution ServerMetrics::*> times[] = {
+      {"time to first token", &ServerMetrics::ttft},
+      {"time per output token", &ServerMetrics::tpot},
+      {"end to end", &ServerMetrics::e2e}};
   const std::pair<const char*, Interval Distribution::*> values[] = {
       {"mean", &Distribution::mean},
       {"median", &Distribution::median},
@@ -36,22 +36,23 @@ std::string served_table(const LlmForecast::Serving& s, const TableStyle& style)
   for (const auto& [name, time] : times) {
     for (const auto& [which, value] : values)
       add(fmt::format("{}, {}", name, which),
-          [&](const ServedPart& p) { return format_seconds(p.*time.*value); });
+          [&](const ServerMetrics& p) { return format_seconds(p.*time.*value); });
   }
-  add("requests/s", [&](const ServedPart& p) { return format_count(p.requests_per_s); });
-  add("output tokens/s", [&](const ServedPart& p) { return format_count(p.output_tokens_per_s); });
-  add("total tokens/s", [&](const ServedPart& p) { return format_count(p.total_tokens_per_s); });
+  add("requests/s", [&](const ServerMetrics& p) { return format_count(p.requests_per_s); });
+  add("output tokens/s",
+      [&](const ServerMetrics& p) { return format_count(p.output_tokens_per_s); });
+  add("total tokens/s", [&](const ServerMetrics& p) { return format_count(p.total_tokens_per_s); });
   if (s.gpus > 1) {
     const auto gpus = static_cast<double>(s.gpus);
     add("output tokens/s per GPU",
-        [&](const ServedPart& p) { return format_count(p.output_tokens_per_s / gpus); });
+        [&](const ServerMetrics& p) { return format_count(p.output_tokens_per_s / gpus); });
     add("total tokens/s per GPU",
-        [&](const ServedPart& p) { return format_count(p.total_tokens_per_s / gpus); });
+        [&](const ServerMetrics& p) { return format_count(p.total_tokens_per_s / gpus); });
   }
   return format_text_table(table, style, 2);
 }
 
-std::string limits_text(const LlmForecast::Serving& s) {
+std::string limits_text(const GenerationForecast::Serving& s) {
   std::vector<std::string> parts;
   if (s.ttft_limit_s) parts.push_back("first token within " + format_seconds(*s.ttft_limit_s));
   if (s.tpot_limit_s) parts.push_back("each token within " + format_seconds(*s.tpot_limit_s));
@@ -60,7 +61,7 @@ std::string limits_text(const LlmForecast::Serving& s) {
 
 }  // namespace
 
-std::string serving_text(const LlmForecast::Serving& s, const TableStyle& style) {
+std::string serving_text(const GenerationForecast::Serving& s, const TableStyle& style) {
   Lines lines;
   lines.add("load", load_text(s),
             fmt::format("at most {} sequences and {} tokens in a step",

@@ -12,6 +12,6 @@ namespace tilecast {
 
 /// The load, the metrics of clients over all requests and in the steady state, and a note that
 /// explains the steady state.
-std::string serving_text(const LlmForecast::Serving& serving, const TableStyle& style);
+std::string serving_text(const GenerationForecast::Serving& serving, const TableStyle& style);
 
 }  // namespace tilecast

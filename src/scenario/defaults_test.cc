@@ -100,7 +100,7 @@ TEST(Defaults, SoftwareRunsWhereItIsSupported) {
   Request prompt = {.kind = RequestKind::kGenerate, .prompt = 64, .output = 8};
   const auto on = [&](const char* gpu, const char* software) {
     prompt.execution.software = software_of(software);
-    return forecast_llm(forecaster(), load_model_ref("gpt2"), load_gpu_ref(gpu), prompt);
+    return forecast_generation(forecaster(), load_model_ref("gpt2"), load_gpu_ref(gpu), prompt);
   };
   EXPECT_ERROR(on("MI300X", "trtllm"), kUnsupported,
                "does not run on AMD Instinct MI300X (cdna3), but on ampere, ada, hopper, "

@@ -43,8 +43,9 @@ TEST(ForecastTest, UnknownWordsAndSizesAreRefusedInTheLibraryToo) {
 TEST(ForecastTest, RequestsOfAnotherKindAreRefused) {
   EXPECT_ERROR(forecast("gpt2_large", "V100", {.kind = RequestKind::kGenerate}), kInput,
                "expected a request for one pass");
-  EXPECT_ERROR(forecast_llm(forecaster(), load_model_ref("llama-3-8b"), load_gpu_ref("H100"), {}),
-               kInput, "expected a request for prompts");
+  EXPECT_ERROR(
+      forecast_generation(forecaster(), load_model_ref("llama-3-8b"), load_gpu_ref("H100"), {}),
+      kInput, "expected a request for prompts");
 }
 
 TEST(ForecastTest, ModelsAndDevicesAreReadFromText) {
@@ -80,7 +81,8 @@ TEST(ForecastTest, ClocksCountInPassesAndInTextGeneration) {
     Request request{.kind = RequestKind::kGenerate, .execution = {.clocks = clocks}};
     request.prompt = 1024;
     request.output = 2;
-    return forecast_llm(forecaster(), load_model_ref("llama-3.2-1b"), load_gpu_ref("A100"), request)
+    return forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"), load_gpu_ref("A100"),
+                               request)
         .ttft.value;
   };
   EXPECT_GT(first_token("705"), 1.4 * first_token("boost"));

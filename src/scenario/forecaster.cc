@@ -8,7 +8,7 @@
 #include "request/access.h"
 #include "scenario/internal.h"
 #include "scenario/parallel/parallel.h"
-#include "scenario/parallel/parallel_plan.h"
+#include "scenario/parallel/rank_layout.h"
 #include "scenario/pass/pass.h"
 #include "scenario/scenario.h"
 #include "scenario/timed_pass.h"
@@ -39,12 +39,12 @@ Forecast Forecaster::forecast(const ModelRef& model, const GpuRef& gpu,
   return std::get<Forecast>(ask(*this, model, gpu, request));
 }
 
-LlmForecast forecast_llm(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                         const Request& request) {
+GenerationForecast forecast_generation(const Forecaster& forecaster, const ModelRef& model,
+                                       const GpuRef& gpu, const Request& request) {
   if (request.kind == RequestKind::kPass)
     throw Error(ErrorKind::kInput,
                 "expected a request for prompts; use Forecaster::forecast for one pass");
-  return std::get<LlmForecast>(ask(forecaster, model, gpu, request, Detail::kNumbers));
+  return std::get<GenerationForecast>(ask(forecaster, model, gpu, request, Detail::kNumbers));
 }
 
 std::vector<StepOperation> Forecaster::step_operations(const ModelRef& model_ref, const GpuRef& gpu,

@@ -25,7 +25,7 @@ int64_t rows_of(const Kernel& kernel) {
 
 class Hiding {
  public:
-  Hiding(const Program& program, const ParallelPlan& plan, const Device& device, Software software)
+  Hiding(const Program& program, const RankLayout& plan, const Device& device, Software software)
       : program_(program), beside_(program.kernels.size(), true) {
     const SoftwareTraits& traits = traits_of(software);
     // FlashInfer's kernel is for Hopper and later.
@@ -52,7 +52,7 @@ class Hiding {
 
  private:
   /// The elements of the step's all-reduces where norms are part of them.
-  void find_reduced(const ParallelPlan& plan) {
+  void find_reduced(const RankLayout& plan) {
     if (plan.tp == 1 || plan.dp > 1 || plan.pp > 1) return;
     const LinkLevel* link = node_path(plan.tensor_group(), plan.cluster).level;
     if (link == nullptr || link->kind != "nvlink") return;
@@ -73,7 +73,7 @@ class Hiding {
 
 }  // namespace
 
-std::vector<bool> hidden_kernels(const Program& program, const ParallelPlan& plan,
+std::vector<bool> hidden_kernels(const Program& program, const RankLayout& plan,
                                  const Device& device, Software software) {
   std::vector<bool> hidden(program.kernels.size(), false);
   const Hiding hiding(program, plan, device, software);

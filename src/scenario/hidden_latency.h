@@ -4,7 +4,7 @@
 
 #include "lower/program.h"
 #include "predict/predictor.h"
-#include "scenario/parallel/parallel_plan.h"
+#include "scenario/parallel/rank_layout.h"
 
 namespace tilecast {
 
@@ -19,7 +19,7 @@ namespace tilecast {
 /// Written from memory of these releases.
 ///
 /// By kernel of the program, whether it is one of them.
-std::vector<bool> hidden_kernels(const Program& program, const ParallelPlan& plan,
+std::vector<bool> hidden_kernels(const Program& program, const RankLayout& plan,
                                  const Device& device, Software software);
 
 /// The least time of the kernel, with an interval up to the time that it takes where it is not

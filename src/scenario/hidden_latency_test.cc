@@ -12,13 +12,13 @@
 namespace tilecast {
 namespace {
 
-LlmForecast forecast_served(const std::string& model, const std::string& gpu,
-                            const Request& request) {
-  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
+GenerationForecast forecast_served(const std::string& model, const std::string& gpu,
+                                   const Request& request) {
+  return forecast_generation(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
 }
 
 /// The kernel of the decode step whose name ends so; of several, the first.
-const KernelForecast& decode_kernel(const LlmForecast& f, std::string_view end) {
+const KernelForecast& decode_kernel(const GenerationForecast& f, std::string_view end) {
   const auto found = std::find_if(
       f.decode.kernels.begin(), f.decode.kernels.end(),
       [&](const KernelForecast& k) { return std::string_view(k.name).ends_with(end); });
@@ -60,22 +60,22 @@ TEST(HiddenLatency, NormsAreInsideOfSmallAllReduces) {
 
 TEST(HiddenLatency, SharedExpertsOfFewTokensRunBesideTheOthers) {
   const auto shared = [](int64_t batch) {
-    const LlmForecast f = forecast_served("deepseek-v2-lite", "H200", batch_of(batch, 1));
+    const GenerationForecast f = forecast_served("deepseek-v2-lite", "H200", batch_of(batch, 1));
     return decode_kernel(f, "shared_experts.gate_up_proj").utilization_ratio;
   };
   EXPECT_EQ(shared(16), 1);
   EXPECT_EQ(shared(256), 1);
   EXPECT_LT(shared(512), 1);
   // The sum of both follows them.
-  const LlmForecast v2 = forecast_served("deepseek-v2-lite", "H200", batch_of(16, 1));
+  const GenerationForecast v2 = forecast_served("deepseek-v2-lite", "H200", batch_of(16, 1));
   EXPECT_LT(decode_kernel(v2, "shared_add").utilization_ratio, 1);
   // The first layer has no experts: nothing runs beside its MLP.
-  const LlmForecast f = forecast_served("deepseek-v2-lite", "H200", batch_of(16, 1));
+  const GenerationForecast f = forecast_served("deepseek-v2-lite", "H200", batch_of(16, 1));
   EXPECT_LT(decode_kernel(f, "layers.0.mlp.gate_up_proj").utilization_ratio, 1);
 }
 
 TEST(ServedStep, EveryRankGetsTheLogitsOfTheWholeVocabulary) {
-  const LlmForecast f = forecast_served("llama-3.1-8b", "H100", batch_of(16, 4));
+  const GenerationForecast f = forecast_served("llama-3.1-8b", "H100", batch_of(16, 4));
   const KernelForecast& gather = decode_kernel(f, "all_gather");
   EXPECT_EQ(gather.op, "all_gather");
   EXPECT_EQ(gather.shape.values[0], 16 * 128256);
@@ -90,17 +90,17 @@ TEST(ServedStep, EveryRankGetsTheLogitsOfTheWholeVocabulary) {
 TEST(ServedStep, TimePassesBetweenSteps) {
   Request request = batch_of(16, 1);
   request.execution.step_overhead_s = 0;
-  const LlmForecast without = forecast_served("llama-3.1-8b", "H100", request);
+  const GenerationForecast without = forecast_served("llama-3.1-8b", "H100", request);
   request.execution.step_overhead_s = 250e-6;
-  const LlmForecast with = forecast_served("llama-3.1-8b", "H100", request);
+  const GenerationForecast with = forecast_served("llama-3.1-8b", "H100", request);
   EXPECT_NEAR(with.tpot.value - without.tpot.value, 250e-6, 1e-12);
   EXPECT_NEAR(with.ttft.value - without.ttft.value, 250e-6, 1e-12);
   request.kind = RequestKind::kServe;
   request.batch = 1;
   request.load.concurrency = 16;
-  const LlmForecast slow = forecast_served("llama-3.1-8b", "H100", request);
+  const GenerationForecast slow = forecast_served("llama-3.1-8b", "H100", request);
   request.execution.step_overhead_s = 0;
-  const LlmForecast fast = forecast_served("llama-3.1-8b", "H100", request);
+  const GenerationForecast fast = forecast_served("llama-3.1-8b", "H100", request);
   ASSERT_TRUE(slow.serving && fast.serving);
   EXPECT_GT(slow.serving->all.tpot.mean.value, fast.serving->all.tpot.mean.value + 200e-6);
   // PyTorch's kernels wait for the host in any case; serving software has a default.

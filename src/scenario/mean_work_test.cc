@@ -21,17 +21,17 @@ TEST(MeanWork, OfRanksThatShareExpertsIsThatOfAnEvenLoad) {
       request.load.concurrency = 4;
       request.deployment.prefill = {.workers = workers, .tp = 4, .ep = ep};
     }
-    return forecast_llm(forecaster(), load_model_ref("deepseek-v2-lite"), load_gpu_ref("H100"),
-                        request);
+    return forecast_generation(forecaster(), load_model_ref("deepseek-v2-lite"),
+                               load_gpu_ref("H100"), request);
   };
-  const auto of_experts = [](const LlmForecast& f) {
+  const auto of_experts = [](const GenerationForecast& f) {
     double sum = 0;
     for (const KernelForecast& k : f.kernels)
       if (k.op == "experts") sum += static_cast<double>(k.flops) * static_cast<double>(k.count);
     return sum;
   };
   for (const int64_t workers : {0, 1}) {
-    const LlmForecast even = forecast(0, 4, workers), skewed = forecast(150, 4, workers);
+    const GenerationForecast even = forecast(0, 4, workers), skewed = forecast(150, 4, workers);
     EXPECT_EQ(skewed.flops, even.flops);
     EXPECT_EQ(skewed.bytes, even.bytes);
     // The kernels belong to the busiest rank.

@@ -19,9 +19,9 @@ Forecast forecast(const ModelRef& model, const std::string& gpu, const Request& 
   return forecaster().forecast(model, load_gpu_ref(gpu), options);
 }
 
-LlmForecast answer(const ModelRef& model, const std::string& gpu, Request request) {
+GenerationForecast answer(const ModelRef& model, const std::string& gpu, Request request) {
   request.kind = RequestKind::kGenerate;
-  return forecast_llm(forecaster(), model, load_gpu_ref(gpu), request);
+  return forecast_generation(forecaster(), model, load_gpu_ref(gpu), request);
 }
 
 /// A small Llama with further fields, and ModelOpt's file beside it.
@@ -91,7 +91,7 @@ TEST(PrecisionTest, QuantizedCheckpointsAreForecastAsStored) {
   EXPECT_NEAR(static_cast<double>(fp8.memory.weights_bytes),
               static_cast<double>((plain.memory.weights_bytes - tables) / 2 + tables),
               0.01 * static_cast<double>(plain.memory.weights_bytes));
-  const LlmForecast served = answer(llama(kFp8), "H100", {.prompt = 64, .output = 8});
+  const GenerationForecast served = answer(llama(kFp8), "H100", {.prompt = 64, .output = 8});
   EXPECT_EQ(served.dtype, "fp8_block");
   EXPECT_EQ(served.memory.weights_bytes, fp8.memory.weights_bytes - 4 * 64)
       << "less rotary buffers";
@@ -99,17 +99,17 @@ TEST(PrecisionTest, QuantizedCheckpointsAreForecastAsStored) {
 
 TEST(PrecisionTest, FewBitsAreConvertedByTheKernelWhereTheDeviceHasNoUnit) {
   const Request prompt{.prompt = 64, .output = 8};
-  const LlmForecast a100 = answer(llama(kFp8), "A100", prompt);
+  const GenerationForecast a100 = answer(llama(kFp8), "A100", prompt);
   EXPECT_EQ(a100.dtype, "fp8_wo");
   EXPECT_TRUE(any_has(a100.warnings,
                       "the weights stay in 8 bits and the kernel converts them to bf16 (fp8_wo)"));
   EXPECT_TRUE(any_has(a100.warnings, "as vLLM's and SGLang's Marlin kernels do"));
   EXPECT_TRUE(
       any_has(answer(llama(kFp8), "V100", prompt).warnings, "no serving software is known"));
-  const LlmForecast h100 = answer(llama(kBf16, kNvfp4), "H100", prompt);
+  const GenerationForecast h100 = answer(llama(kBf16, kNvfp4), "H100", prompt);
   EXPECT_EQ(h100.dtype, "nvfp4_wo");
   EXPECT_EQ(h100.dtype_source, "hf_quant_config.json");
-  const LlmForecast b200 = answer(llama(kBf16, kNvfp4), "B200", prompt);
+  const GenerationForecast b200 = answer(llama(kBf16, kNvfp4), "B200", prompt);
   EXPECT_EQ(b200.dtype, "fp4");
   EXPECT_EQ(b200.memory.weights_bytes, h100.memory.weights_bytes);
   EXPECT_FALSE(any_has(b200.warnings, "the kernel converts"));
@@ -119,16 +119,16 @@ TEST(PrecisionTest, TheCacheIsAsTheCheckpointSays) {
   const Request prompt{.prompt = 64, .output = 8};
   EXPECT_EQ(answer(llama(kBf16, kNvfp4), "B200", prompt).kv_dtype, "fp8");
   EXPECT_EQ(answer(llama(kBf16), "B200", prompt).kv_dtype, "bf16");
-  const LlmForecast a100 = answer(llama(kBf16, kNvfp4), "A100", prompt);
+  const GenerationForecast a100 = answer(llama(kBf16, kNvfp4), "A100", prompt);
   EXPECT_EQ(a100.kv_dtype, "bf16");
   EXPECT_TRUE(any_has(a100.warnings, "the cache is in bf16"));
   // ModelOpt's file where only the cache is quantized.
-  const LlmForecast alone = answer(
+  const GenerationForecast alone = answer(
       llama(kBf16, R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "FP8"}})"),
       "H100", prompt);
   EXPECT_EQ(alone.dtype, "bf16");
   EXPECT_EQ(alone.kv_dtype, "fp8");
-  const LlmForecast unknown = answer(
+  const GenerationForecast unknown = answer(
       llama(kBf16, R"({"quantization": {"quant_algo": null, "kv_cache_quant_algo": "NVFP4"}})"),
       "H100", prompt);
   EXPECT_TRUE(any_has(unknown.warnings, "the checkpoint's KV cache is in 'nvfp4'"));
@@ -215,9 +215,9 @@ TEST(PrecisionTest, ExpertsThatFewBitsMakeSlowerAreSaid) {
     for (const Software software : {software_of("vllm"), software_of("trtllm")}) {
       Request options{.batch = 8, .prompt = 512, .output = 8, .execution = {.software = software}};
       options.execution.dtype = "bf16";
-      const LlmForecast wide = answer(model, "H200", options);
+      const GenerationForecast wide = answer(model, "H200", options);
       options.execution.dtype = dtype;
-      const LlmForecast low_precision = answer(model, "H200", options);
+      const GenerationForecast low_precision = answer(model, "H200", options);
       const auto check = [&](const char* name, const StepForecast& w, const StepForecast& n) {
         // Nothing is said where one of both was never measured.
         const bool both = expert_seconds(n) > 0 && expert_seconds(w) > 0;

@@ -13,7 +13,7 @@
 #include "scenario/fit.h"
 #include "scenario/internal.h"
 #include "scenario/parallel/model_part.h"
-#include "scenario/parallel/parallel_plan.h"
+#include "scenario/parallel/rank_layout.h"
 #include "scenario/parallel/rank_memory.h"
 #include "scenario/pass/pass.h"
 #include "tilecast/forecast.h"
@@ -195,8 +195,8 @@ std::optional<int64_t> reserved_bytes(const PassMemory& memory, const PassSetup&
   Graph graph;
   if (is_parallel(setup.request)) {
     const ModelModules modules = rank_modules(setup, rank_share(setup.model, setup.request));
-    const ParallelPlan plan = plan_parallel(setup.model, cluster_of(setup.device, setup.request),
-                                            modules.layers, setup.request);
+    const RankLayout plan = lay_out_ranks(setup.model, cluster_of(setup.device, setup.request),
+                                          modules.layers, setup.request);
     if (plan.pp > 1 || !is_plain(setup.request, plan)) return std::nullopt;
     graph = part_graph({setup, plan, modules.graph}, plan.parts.front());
     if (plan.data_ranks() > 1) buckets = memory.gradients_bytes;

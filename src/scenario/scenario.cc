@@ -6,9 +6,9 @@
 #include "base/check.h"
 #include "request/access.h"
 #include "scenario/accelerator/accelerator_scenario.h"
-#include "scenario/generation/llm_scenario.h"
+#include "scenario/generation/generation_scenario.h"
 #include "scenario/internal.h"
-#include "scenario/parallel/parallel_plan.h"
+#include "scenario/parallel/rank_layout.h"
 #include "scenario/pass/pass_scenario.h"
 
 namespace tilecast {

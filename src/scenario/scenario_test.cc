@@ -48,8 +48,8 @@ TEST(Scenarios, AskGivesWhatTheOtherFunctionsGive) {
   EXPECT_EQ(std::get<Forecast>(ask(forecaster(), model, gpu, pass)).latency_s,
             forecaster().forecast(model, gpu, pass).latency_s);
   const Request generate{.kind = RequestKind::kGenerate, .prompt = 64, .output = 8};
-  EXPECT_EQ(std::get<LlmForecast>(ask(forecaster(), model, gpu, generate)).ttft.value,
-            forecast_llm(forecaster(), model, gpu, generate).ttft.value);
+  EXPECT_EQ(std::get<GenerationForecast>(ask(forecaster(), model, gpu, generate)).ttft.value,
+            forecast_generation(forecaster(), model, gpu, generate).ttft.value);
 }
 
 }  // namespace

@@ -27,15 +27,15 @@ TEST(Threads, ConstCallsOfOneForecasterGiveTheSameFromEightThreads) {
       },
       [&] { return std::to_string(forecaster.largest_batch(bert, gpu, {}).value_or(0)); },
       [&] {
-        return to_json(forecast_llm(forecaster, llama, gpu,
-                                    {.kind = RequestKind::kGenerate, .prompt = 100, .output = 20}));
+        return to_json(forecast_generation(
+            forecaster, llama, gpu, {.kind = RequestKind::kGenerate, .prompt = 100, .output = 20}));
       },
       [&] {
         const Request request = {.kind = RequestKind::kServe,
                                  .prompt = 50,
                                  .output = 10,
                                  .load = {.concurrency = 3, .requests = 6}};
-        return to_json(forecast_llm(forecaster, llama, gpu, request));
+        return to_json(forecast_generation(forecaster, llama, gpu, request));
       },
       [] { return load_model_ref("gpt2_large").name() + load_gpu_ref("A100").id(); },
       [] { return to_json(gpu_catalog()) + to_json(model_catalog()); },

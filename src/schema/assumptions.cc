@@ -108,7 +108,7 @@ std::vector<std::string> assumptions(const Forecast& f) {
   return words;
 }
 
-std::vector<std::string> assumptions(const LlmForecast& f) {
+std::vector<std::string> assumptions(const GenerationForecast& f) {
   const Execution& e = f.used.execution;
   Words words = {with_source(f.dtype, f.dtype_source), "cache " + f.kv_dtype};
   add_software(words, e);

@@ -32,12 +32,12 @@ template const RecordDef& record_of<GpuEntry>();
 template const RecordDef& record_of<Installation>();
 template const RecordDef& record_of<KernelAnswer>();
 template const RecordDef& record_of<KernelForecast>();
-template const RecordDef& record_of<LlmForecast>();
+template const RecordDef& record_of<GenerationForecast>();
 template const RecordDef& record_of<MemoryTimeline>();
 template const RecordDef& record_of<ModelEntry>();
 template const RecordDef& record_of<OpEntry>();
 template const RecordDef& record_of<ProductAnswer>();
-template const RecordDef& record_of<ServedPart>();
+template const RecordDef& record_of<ServerMetrics>();
 template const RecordDef& record_of<ServingCandidateRow>();
 template const RecordDef& record_of<ServingPlan>();
 template const RecordDef& record_of<ShardForecast>();
@@ -53,7 +53,7 @@ template const RecordDef& record_of<TuneAnswer>();
 std::span<const ResultDef> results() {
   static const std::array kResults = {
       ResultDef{"forecast", "forecast MODEL --gpu GPU", &record_of<Forecast>()},
-      ResultDef{"prompt", "forecast MODEL --gpu GPU --prompt N", &record_of<LlmForecast>()},
+      ResultDef{"prompt", "forecast MODEL --gpu GPU --prompt N", &record_of<GenerationForecast>()},
       ResultDef{"accelerator", "forecast MODEL --gpu ACCELERATOR",
                 &record_of<AcceleratorForecast>()},
       ResultDef{"gpu_comparison", "forecast MODEL --gpus A,B", &record_of<GpuComparison>()},

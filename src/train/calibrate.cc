@@ -14,10 +14,10 @@ CalibrateResult calibrate(const CalibrateOptions& options) {
   const Calibration calibration = fit_calibration(weights, device, data.rows);
   write_file(options.output, serialize_calibration(calibration));
   CalibrateResult result{.gpu = calibration.gpu, .kinds = {}, .warnings = device.warnings};
-  for (size_t n = 0; n < kNetCount; ++n) {
-    const CalibrationNet& net = calibration.nets[n];
-    result.kinds.push_back({std::string(net_name(static_cast<NetKind>(n))), net.rows,
-                            net.error_before_percent, net.error_after_percent});
+  for (size_t n = 0; n < kKernelKindCount; ++n) {
+    const KindCalibration& model = calibration.models[n];
+    result.kinds.push_back({std::string(kernel_kind_name(static_cast<KernelKind>(n))), model.rows,
+                            model.error_before_percent, model.error_after_percent});
   }
   result.warnings.insert(result.warnings.end(), data.report.begin(), data.report.end());
   return result;

@@ -25,14 +25,14 @@ struct CalibrationRows {
   size_t count() const { return measured.size(); }
 };
 
-CalibrationRows collect(NetKind kind, const Weights& weights, const Device& device,
+CalibrationRows collect(KernelKind kind, const Weights& weights, const Device& device,
                         const std::vector<TrainingRow>& all) {
   std::vector<Kernel> kernels;
   std::vector<Conditions> conditions;
   std::vector<const TrainingRow*> used;
-  if (!weights.net(kind).known()) return {};
+  if (!weights.model(kind).known()) return {};
   for (const TrainingRow& row : all) {
-    if (net_of(row.kernel) != kind) continue;
+    if (kernel_kind(row.kernel) != kind) continue;
     kernels.push_back(row.kernel);
     conditions.push_back(row.conditions);
     used.push_back(&row);
@@ -98,23 +98,23 @@ Fit fit(const CalibrationRows& rows, const Device& device) {
 }
 
 /// The constant part of the correction, of all rows and of each software and precision.
-void add_offsets(const CalibrationRows& rows, const Fit& found, CalibrationNet& net) {
-  net.offset = kOffsetDeviation * kOffsetDeviation * found.weights.sum();
+void add_offsets(const CalibrationRows& rows, const Fit& found, KindCalibration& model) {
+  model.offset = kOffsetDeviation * kOffsetDeviation * found.weights.sum();
   for (size_t i = 0; i < rows.count(); ++i) {
     const Combination& own = rows.points.groups[i];
     auto group =
-        std::find_if(net.groups.begin(), net.groups.end(),
+        std::find_if(model.groups.begin(), model.groups.end(),
                      [&](const CalibrationGroup& known) { return known.combination == own; });
-    if (group == net.groups.end()) group = net.groups.insert(group, {own, 0});
+    if (group == model.groups.end()) group = model.groups.insert(group, {own, 0});
     group->offset +=
         kGroupDeviation * kGroupDeviation * found.weights(static_cast<Eigen::Index>(i));
-    net.group_of_row.push_back(static_cast<size_t>(group - net.groups.begin()));
+    model.group_of_row.push_back(static_cast<size_t>(group - model.groups.begin()));
   }
 }
 
 /// The factors between which 80 % lie: of errors that are as many as rows, the ranks that hold for
 /// one more row, drawn to the interval of the forecasts as by three rows.
-void set_interval(const CalibrationRows& rows, std::vector<double> errors, CalibrationNet& net) {
+void set_interval(const CalibrationRows& rows, std::vector<double> errors, KindCalibration& model) {
   constexpr double kForecastRows = 3;
   std::sort(errors.begin(), errors.end());
   const auto n = static_cast<double>(errors.size());
@@ -127,46 +127,47 @@ void set_interval(const CalibrationRows& rows, std::vector<double> errors, Calib
   const auto drawn = [&](double log, double forecast) {
     return (n * log + kForecastRows * forecast) / (n + kForecastRows);
   };
-  net.low_ratio = std::min(1.0, std::exp(drawn(-at((1 + kCoverage) / 2), rows.low_log)));
-  net.high_ratio = std::max(1.0, std::exp(drawn(-at((1 - kCoverage) / 2), rows.high_log)));
+  model.low_ratio = std::min(1.0, std::exp(drawn(-at((1 + kCoverage) / 2), rows.low_log)));
+  model.high_ratio = std::max(1.0, std::exp(drawn(-at((1 - kCoverage) / 2), rows.high_log)));
 }
 
-CalibrationNet learn(const CalibrationRows& rows, const Device& device) {
+KindCalibration learn(const CalibrationRows& rows, const Device& device) {
   const Fit found = fit(rows, device);
-  CalibrationNet net;
-  net.rows = rows.count();
-  net.law = found.law;
-  add_offsets(rows, found, net);
-  net.length = kShapeLength;
-  net.other_group_share = kOtherGroupShare;
+  KindCalibration model;
+  model.rows = rows.count();
+  model.law = found.law;
+  add_offsets(rows, found, model);
+  model.length = kShapeLength;
+  model.other_group_share = kOtherGroupShare;
   constexpr double kVariance = kShapeDeviation * kShapeDeviation / kOtherGroupShare;
   for (size_t i = 0; i < rows.count(); ++i) {
     const auto r = static_cast<Eigen::Index>(i);
     const Eigen::RowVectorXf point = rows.points.features.row(r);
-    net.points.insert(net.points.end(), point.begin(), point.end());
-    net.weights.push_back(static_cast<float>(kVariance * found.weights(r)));
-    net.error_before_percent += 100 * std::abs(rows.forecast[i] / rows.measured[i] - 1);
-    net.error_after_percent += 100 * std::abs(std::exp(found.errors[i]) - 1);
+    model.points.insert(model.points.end(), point.begin(), point.end());
+    model.weights.push_back(static_cast<float>(kVariance * found.weights(r)));
+    model.error_before_percent += 100 * std::abs(rows.forecast[i] / rows.measured[i] - 1);
+    model.error_after_percent += 100 * std::abs(std::exp(found.errors[i]) - 1);
   }
-  net.error_before_percent /= static_cast<double>(rows.count());
-  net.error_after_percent /= static_cast<double>(rows.count());
-  set_interval(rows, found.errors, net);
-  return net;
+  model.error_before_percent /= static_cast<double>(rows.count());
+  model.error_after_percent /= static_cast<double>(rows.count());
+  set_interval(rows, found.errors, model);
+  return model;
 }
 
 }  // namespace
 
 Calibration fit_calibration(const Weights& weights, const Device& device,
                             const std::vector<TrainingRow>& rows) {
-  Calibration calibration{.gpu = device.id, .signature = signature_of(device), .nets = {}};
+  Calibration calibration{.gpu = device.id, .signature = signature_of(device), .models = {}};
   std::string counts;
   bool any = false;
-  for (size_t n = 0; n < kNetCount; ++n) {
-    const auto kind = static_cast<NetKind>(n);
+  for (size_t n = 0; n < kKernelKindCount; ++n) {
+    const auto kind = static_cast<KernelKind>(n);
     const CalibrationRows found = collect(kind, weights, device, rows);
-    counts += fmt::format("{}{} {}", counts.empty() ? "" : ", ", found.count(), net_name(kind));
+    counts +=
+        fmt::format("{}{} {}", counts.empty() ? "" : ", ", found.count(), kernel_kind_name(kind));
     if (found.count() < kFewestCalibrationRows) continue;
-    calibration.nets[n] = learn(found, device);
+    calibration.models[n] = learn(found, device);
     any = true;
   }
   if (!any)

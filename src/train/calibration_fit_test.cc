@@ -32,10 +32,10 @@ TEST(Calibrate, LearnsWhatAFewRowsShow) {
     rows.push_back(
         {.kernel = kernels[i], .seconds = before[i].seconds * 1.6 * (0.99 + 0.02 * rng.uniform())});
   const Calibration calibration = fit_calibration(weights, device, rows);
-  const CalibrationNet& net = calibration.net(NetKind::kMatmul);
-  EXPECT_EQ(net.rows, 60u);
-  EXPECT_NEAR(net.error_before_percent, 37.5, 1);
-  EXPECT_LT(net.error_after_percent, 5);
+  const KindCalibration& model = calibration.model(KernelKind::kMatmul);
+  EXPECT_EQ(model.rows, 60u);
+  EXPECT_NEAR(model.error_before_percent, 37.5, 1);
+  EXPECT_LT(model.error_after_percent, 5);
   Weights calibrated = weights;
   calibrated.calibration = calibration;
   make_learned_predictor(calibrated)->predict(kernels, device, {}, after);
@@ -56,7 +56,7 @@ std::vector<TrainingRow> rows_of_moved_law(const Weights& weights, const Device&
   make_learned_predictor(weights)->predict(kernels, device, {}, times);
   std::vector<TrainingRow> rows;
   for (size_t i = 0; i < kernels.size(); ++i) {
-    const Law law = net_def(net_of(kernels[i])).law;
+    const Law law = kernel_kind_def(kernel_kind(kernels[i])).law;
     const double factor = law(kernels[i], Chip(device, bundled_laws(), truth), {}).seconds /
                           law(kernels[i], Chip(device, bundled_laws()), {}).seconds;
     rows.push_back({.kernel = kernels[i], .seconds = times[i].seconds * factor});
@@ -82,7 +82,7 @@ TEST(Calibrate, MovesTheLawsConstantsFirst) {
   }
   const Calibration calibration =
       fit_calibration(weights, device, rows_of_moved_law(weights, device, measured, truth));
-  const LawScales& law = calibration.net(NetKind::kTensorMatmul).law;
+  const LawScales& law = calibration.model(KernelKind::kTensorMatmul).law;
   EXPECT_GT(law.logs[static_cast<size_t>(LawConstant::kDram)], 0.08);
   EXPECT_LT(law.logs[static_cast<size_t>(LawConstant::kUnits)], -0.05);
   Weights calibrated = weights;

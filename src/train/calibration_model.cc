@@ -7,7 +7,7 @@
 
 namespace tilecast {
 
-CalibrationPoints calibration_points(NetKind kind, const Weights& weights,
+CalibrationPoints calibration_points(KernelKind kind, const Weights& weights,
                                      std::vector<Kernel> kernels,
                                      std::vector<Conditions> conditions) {
   CalibrationPoints points{.kind = kind,
@@ -16,13 +16,14 @@ CalibrationPoints calibration_points(NetKind kind, const Weights& weights,
                            .conditions = std::move(conditions),
                            .groups = {},
                            .features = {}};
-  const Net& net = weights.net(kind);
-  const auto width = static_cast<Eigen::Index>(net.mean.size());
+  const KindModel& model = weights.model(kind);
+  const auto width = static_cast<Eigen::Index>(model.mean.size());
   points.features.resize(static_cast<Eigen::Index>(points.count()), width);
-  std::vector<float> inputs(net.mean.size());
+  std::vector<float> inputs(model.mean.size());
   for (size_t i = 0; i < points.count(); ++i) {
     points.groups.push_back(combination_of(points.kernels[i], points.conditions[i]));
-    standardize(net, net_def(kind).make(points.kernels[i], points.conditions[i]), inputs.data());
+    standardize(model, kernel_kind_def(kind).make(points.kernels[i], points.conditions[i]),
+                inputs.data());
     points.features.row(static_cast<Eigen::Index>(i)) =
         Eigen::Map<const Eigen::RowVectorXf>(inputs.data(), width);
   }
@@ -32,7 +33,7 @@ CalibrationPoints calibration_points(NetKind kind, const Weights& weights,
 LawSlopes law_slopes(const CalibrationPoints& points, const Device& device,
                      const LawScales& scales) {
   constexpr double kStep = 0.05;  // of the logarithm: laws have corners
-  const Law law = net_def(points.kind).law;
+  const Law law = kernel_kind_def(points.kind).law;
   const auto n = static_cast<Eigen::Index>(points.count());
   LawSlopes result{Eigen::VectorXd(n), Eigen::MatrixXd(n, kLawConstantCount)};
   for (size_t i = 0; i < points.count(); ++i) {

@@ -34,7 +34,7 @@ inline constexpr double kOtherGroupShare =
 
 /// Kernels of one kind on a device.
 struct CalibrationPoints {
-  NetKind kind{};
+  KernelKind kind{};
   LawConstants laws;
   std::vector<Kernel> kernels;
   std::vector<Conditions> conditions;
@@ -43,7 +43,7 @@ struct CalibrationPoints {
 
   size_t count() const { return kernels.size(); }
 };
-CalibrationPoints calibration_points(NetKind kind, const Weights& weights,
+CalibrationPoints calibration_points(KernelKind kind, const Weights& weights,
                                      std::vector<Kernel> kernels,
                                      std::vector<Conditions> conditions);
 

@@ -43,7 +43,7 @@ bool is_convolution(const KernelMeasurement& m) { return m.kernel.is<Convolution
 /// Kernels of serving software with a block for each row.
 bool is_block_rows(const KernelMeasurement& m) {
   return traits_of(m.conditions.software).has_row_blocks &&
-         find_net(m.kernel) == NetKind::kBlockRows;
+         find_kernel_kind(m.kernel) == KernelKind::kBlockRows;
 }
 
 bool comes_last(const KernelMeasurement& m) { return is_convolution(m) || is_block_rows(m); }
@@ -61,7 +61,7 @@ class Preparer {
       size_t others = 0;
       for (const KernelMeasurement& m : set.kernels) {
         if (comes_last(m)) continue;
-        if (find_net(m.kernel)) {
+        if (find_kernel_kind(m.kernel)) {
           take(m, set);
         } else {
           ++others;
@@ -154,12 +154,12 @@ class Preparer {
   /// than the law, in any file of the card.
   void remove_overhead() {
     std::map<std::pair<size_t, std::string>, std::vector<LawAndExcess>> calls;
-    std::map<std::string, NetKind> kinds;
+    std::map<std::string, KernelKind> kinds;
     for (const TrainingRow& row : data_.rows) {
       if (!single_call_[row.group]) continue;
       const double law_s = data_.law_s(row);
       calls[{row.device, data_.groups[row.group].op}].push_back({law_s, row.seconds - law_s});
-      kinds[data_.groups[row.group].op] = net_of(row.kernel);
+      kinds[data_.groups[row.group].op] = kernel_kind(row.kernel);
     }
     for (size_t g = 0; g < data_.groups.size(); ++g) {
       if (!single_call_[g]) continue;
@@ -169,7 +169,7 @@ class Preparer {
       if (known_ != nullptr)
         group.call_overhead_s =
             std::min(group.call_overhead_s,
-                     call_overhead(known_->net(kinds.at(group.op)), kinds.at(group.op),
+                     call_overhead(known_->model(kinds.at(group.op)), kinds.at(group.op),
                                    data_.devices[group.device], group.op)
                          .seconds);
     }
@@ -188,7 +188,8 @@ class Preparer {
   }
 
   Bound bound_of(const TrainingRow& row) const {
-    return tilecast::bound_of(net_of(row.kernel), row.kernel, data_.running(row), row.conditions);
+    return tilecast::bound_of(kernel_kind(row.kernel), row.kernel, data_.running(row),
+                              row.conditions);
   }
 
   /// Shapes of about the same difficulty: the rates of two groups are compared within such a bin.
@@ -309,7 +310,8 @@ class Preparer {
                 uint64_t number, uint64_t rows) const {
     // Faster than the device's memory: found in a cache that is taken to be cold, or less work than
     // the row says.
-    if (net_def(net_of(row.kernel)).learning.from_layers && row.seconds < bound_of(row).seconds())
+    if (kernel_kind_def(kernel_kind(row.kernel)).learning.from_layers &&
+        row.seconds < bound_of(row).seconds())
       return kWarm;
     // Operands in L2 take no longer for a few bytes more.
     const bool streams =
@@ -372,7 +374,7 @@ class Preparer {
 
 double TrainingData::law_s(const TrainingRow& row) const {
   const Chip chip(running(row), bundled_laws());
-  return net_def(net_of(row.kernel)).law(row.kernel, chip, row.conditions).seconds;
+  return kernel_kind_def(kernel_kind(row.kernel)).law(row.kernel, chip, row.conditions).seconds;
 }
 
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,

@@ -74,13 +74,13 @@ TEST(TrainingData, EveryRowMeetsTheLawUnderItsOwnConditions) {
   ASSERT_EQ(data.rows.size(), 4u);
   Weights weights;
   const auto tables = make_tables(data, weights, 1);
-  for (const NetKind kind : {NetKind::kAttention, NetKind::kTensorMatmul}) {
+  for (const KernelKind kind : {KernelKind::kAttention, KernelKind::kTensorMatmul}) {
     const KindTable& table = tables[static_cast<size_t>(kind)];
-    ASSERT_EQ(table.count(), 2u) << net_name(kind);
+    ASSERT_EQ(table.count(), 2u) << kernel_kind_name(kind);
     EXPECT_EQ(data.rows[table.index[0]].conditions.caches, Caches::kWarm);
     EXPECT_EQ(data.rows[table.index[1]].conditions.caches, Caches::kCold);
     EXPECT_EQ(data.rows[table.index[0]].seconds, data.rows[table.index[1]].seconds);
-    EXPECT_LT(table.law_s[0], table.law_s[1]) << net_name(kind) << " with operands in L2";
+    EXPECT_LT(table.law_s[0], table.law_s[1]) << kernel_kind_name(kind) << " with operands in L2";
     EXPECT_GT(table.log_ratio[0], table.log_ratio[1]);
   }
   EXPECT_TRUE(data.report.empty());

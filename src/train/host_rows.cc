@@ -87,7 +87,7 @@ std::vector<std::string> assume_host_rows(TrainingData& data,
     rows.push_back(&row);
     const Floor found{
         row.seconds,
-        bound_of(net_of(row.kernel), row.kernel, data.running(row), row.conditions).seconds()};
+        bound_of(kernel_kind(row.kernel), row.kernel, data.running(row), row.conditions).seconds()};
     const auto [floor, fresh] = floors.emplace(series_of(row), found);
     if (found.seconds < floor->second.seconds) floor->second = found;
     sweeps[layer_of(row)].add(gemm_of(row.kernel).m, row.seconds);

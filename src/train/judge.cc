@@ -51,14 +51,14 @@ std::vector<size_t> rows_of(const KindTable& table, const TrainingData& data, si
   return rows;
 }
 
-/// Forecasts rows of a device by a net and adds what they show to `errors` and `spread`.
-void collect(const WeightsPlan& plan, NetKind kind, const Net& net, size_t device,
+/// Forecasts rows of a device by a model and adds what they show to `errors` and `spread`.
+void collect(const WeightsJob& job, KernelKind kind, const KindModel& model, size_t device,
              bool held_out_only, ErrorMap& errors, Spread& spread) {
-  const KindTable& table = plan.tables[static_cast<size_t>(kind)];
-  const TrainingData& data = plan.data;
+  const KindTable& table = job.tables[static_cast<size_t>(kind)];
+  const TrainingData& data = job.data;
   const Device& gpu = data.devices[device];
   const std::vector<size_t> rows = rows_of(table, data, device, held_out_only);
-  const std::vector<double> found = log_errors(table, rows, data, net, kind, gpu);
+  const std::vector<double> found = log_errors(table, rows, data, model, kind, gpu);
   for (size_t i = 0; i < rows.size(); ++i) {
     const TrainingRow& row = data.rows[table.index[rows[i]]];
     const RowGroup& group = data.groups[row.group];
@@ -92,16 +92,16 @@ std::vector<TrainError> table(ErrorMap& errors) {
   return rows;
 }
 
-void set_call_overheads(Net& net, NetKind kind, const TrainingData& data) {
+void set_call_overheads(KindModel& model, KernelKind kind, const TrainingData& data) {
   std::vector<double> values;
   std::vector<bool> seen(data.groups.size(), false);
   for (const TrainingRow& row : data.rows) {
-    if (net_of(row.kernel) != kind || seen[row.group]) continue;
+    if (kernel_kind(row.kernel) != kind || seen[row.group]) continue;
     seen[row.group] = true;
     const RowGroup& group = data.groups[row.group];
     if (group.call_overhead_s == 0) continue;
     values.push_back(group.call_overhead_s);
-    for (ClassResidual& residual : net.classes) {
+    for (ClassResidual& residual : model.classes) {
       for (MeasuredDevice& measured : residual.devices) {
         if (measured.source == data.devices[group.device].id)
           measured.call_overhead_s[group.op] = group.call_overhead_s;
@@ -110,14 +110,14 @@ void set_call_overheads(Net& net, NetKind kind, const TrainingData& data) {
   }
   if (values.empty()) return;
   std::sort(values.begin(), values.end());
-  net.call_overhead = {values[values.size() / 2], values.front(), values.back()};
+  model.call_overhead = {values[values.size() / 2], values.front(), values.back()};
 }
 
-/// Whether a net without the device still knows its class.
-bool knows_class(const Net& net, const Device& device) {
-  return std::any_of(net.classes.begin(), net.classes.end(), [&](const ClassResidual& residual) {
-    return residual.of == class_of(device);
-  });
+/// Whether a model without the device still knows its class.
+bool knows_class(const KindModel& model, const Device& device) {
+  return std::any_of(
+      model.classes.begin(), model.classes.end(),
+      [&](const ClassResidual& residual) { return residual.of == class_of(device); });
 }
 
 /// The tables of errors of all kinds.
@@ -145,10 +145,10 @@ IntervalLaw unmeasured_interval(const Spread& left_out, const Spread& otherwise,
   return interval;
 }
 
-void set_intervals(WeightsPlan& plan, NetKind kind, Net& net,
+void set_intervals(WeightsJob& job, KernelKind kind, KindModel& model,
                    const std::map<std::string, Unmeasured>& vendors,
                    const std::map<KernelClass, Spread>& classes) {
-  const std::span<const Device> known = plan.data.devices;
+  const std::span<const Device> known = job.data.devices;
   Unmeasured all;
   for (const auto& [vendor, found] : vendors) {
     append(found.classes, all.classes);
@@ -159,75 +159,76 @@ void set_intervals(WeightsPlan& plan, NetKind kind, Net& net,
   // One factor for all vendors: few architectures of AMD were measured.
   const UnseenFit families = fit_families(all.families, all.classes, known);
   for (const auto& [vendor, found] : vendors)
-    net.vendor_intervals[vendor] =
+    model.vendor_intervals[vendor] =
         scaled(unmeasured_interval(found.classes, found.seen, known.size()), families.factor);
-  net.interval = scaled(unmeasured_interval(all.classes, all.seen, known.size()), families.factor);
-  plan.intervals.push_back({kind, "architecture", families});
+  model.interval =
+      scaled(unmeasured_interval(all.classes, all.seen, known.size()), families.factor);
+  job.intervals.push_back({kind, "architecture", families});
   UnseenFit siblings = fit_siblings(all.devices, known);
   const bool by_class = !all.devices.empty() && siblings.enough;
   if (!by_class) siblings = siblings_by_classes(all.devices, all.classes, families.factor, known);
-  plan.intervals.push_back({kind, "gpu", siblings});
-  for (ClassResidual& residual : net.classes) {
+  job.intervals.push_back({kind, "gpu", siblings});
+  for (ClassResidual& residual : model.classes) {
     const auto own = classes.find(residual.of);
     const Spread& spread = own == classes.end() ? all.devices : own->second;
     // Devices that say too little of each other count as if their class had not been measured.
     residual.interval = by_class
                             ? scaled(unmeasured_interval(spread, {}, known.size()), siblings.factor)
-                            : net.interval;
+                            : model.interval;
   }
 }
 
-void judge_kind(WeightsPlan& plan, NetKind kind, Errors& errors) {
-  const size_t devices = plan.data.devices.size();
-  Net net = assembled(plan, kind, {});
+void judge_kind(WeightsJob& job, KernelKind kind, Errors& errors) {
+  const size_t devices = job.data.devices.size();
+  KindModel model = assembled(job, kind, {});
   std::map<std::string, Unmeasured> vendors;
   std::map<KernelClass, Spread> classes;
   std::set<std::string> few;  // devices with too few held-out rows
-  for (ClassResidual& residual : net.classes) {
+  for (ClassResidual& residual : model.classes) {
     for (MeasuredDevice& measured : residual.devices) {
-      const size_t device = plan.device_index(measured.source);
-      const Device& gpu = plan.data.devices[device];
+      const size_t device = job.device_index(measured.source);
+      const Device& gpu = job.data.devices[device];
       Unmeasured& vendor = vendors[gpu.vendor];
       Spread own;
-      collect(plan, kind, net, device, true, errors.held_out, own);
+      collect(job, kind, model, device, true, errors.held_out, own);
       const bool enough = own.size() >= kFewestOfSize;
       if (enough) measured.interval = interval_of(own, devices);
       if (!enough) few.insert(measured.source);
       append(own, vendor.seen);
-      if (!plan.options.leave_one_out) continue;
-      const Net without = assembled(plan, kind, {.device = device});
+      if (!job.options.leave_one_out) continue;
+      const KindModel without = assembled(job, kind, {.device = device});
       const bool known = knows_class(without, gpu);
       Spread left_out;
-      collect(plan, kind, without, device, false, errors.left_out, left_out);
+      collect(job, kind, without, device, false, errors.left_out, left_out);
       append(left_out, known ? vendor.devices : vendor.classes);
       if (known) append(left_out, classes[residual.of]);
       const Architecture architecture = residual.of.architecture;
       Spread family;
-      collect(plan, kind, assembled(plan, kind, {.architecture = architecture}), device, false,
+      collect(job, kind, assembled(job, kind, {.architecture = architecture}), device, false,
               errors.left_out_architecture, family);
       append(family, vendor.classes);
       append(family, vendor.families);
     }
   }
-  set_intervals(plan, kind, net, vendors, classes);
+  set_intervals(job, kind, model, vendors, classes);
   // They take the interval of their class.
-  for (ClassResidual& residual : net.classes) {
+  for (ClassResidual& residual : model.classes) {
     for (MeasuredDevice& measured : residual.devices) {
       if (few.contains(measured.source)) measured.interval = residual.interval;
     }
   }
-  set_call_overheads(net, kind, plan.data);
-  plan.weights.nets[static_cast<size_t>(kind)] = std::move(net);
+  set_call_overheads(model, kind, job.data);
+  job.weights.models[static_cast<size_t>(kind)] = std::move(model);
 }
 
 }  // namespace
 
-TrainResult judge(WeightsPlan& plan) {
+TrainResult judge(WeightsJob& job) {
   Errors errors;
-  for (size_t n = 0; n < kNetCount; ++n) {
-    if (plan.weights.nets[n].known()) judge_kind(plan, static_cast<NetKind>(n), errors);
+  for (size_t n = 0; n < kKernelKindCount; ++n) {
+    if (job.weights.models[n].known()) judge_kind(job, static_cast<KernelKind>(n), errors);
   }
-  return {plan.data.report, table(errors.held_out), table(errors.left_out),
+  return {job.data.report, table(errors.held_out), table(errors.left_out),
           table(errors.left_out_architecture)};
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "tilecast/learn.h"
-#include "train/plan.h"
+#include "train/weights_job.h"
 
 namespace tilecast {
 
-/// Forecasts the rows that a plan's forests did not learn from, and writes what follows into its
+/// Forecasts the rows that a run's forests did not learn from, and writes what follows into its
 /// weights: the forests, the intervals of measured devices, of left-out devices and of left-out
 /// architectures, and what single calls add on each machine.
-TrainResult judge(WeightsPlan& plan);
+TrainResult judge(WeightsJob& job);
 
 }  // namespace tilecast

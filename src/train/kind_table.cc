@@ -21,7 +21,7 @@ constexpr double kSmallestScale = 0.1;
 /// Rows that are held out together. Whole layers are measured at many batches and lengths: single
 /// rows would be found among their neighbours.
 uint64_t held_out_key(const Kernel& kernel, size_t row) {
-  if (!net_def(net_of(kernel)).learning.from_layers) return row;
+  if (!kernel_kind_def(kernel_kind(kernel)).learning.from_layers) return row;
   uint64_t key = 0;
   const auto mix = [&](std::initializer_list<int64_t> values) {
     for (const int64_t value : values) key = key * 1000003 + static_cast<uint64_t>(value);
@@ -44,7 +44,7 @@ uint64_t held_out_key(const Kernel& kernel, size_t row) {
   return key;
 }
 
-void fit_scales(Net& net, const std::vector<Features>& rows, size_t width) {
+void fit_scales(KindModel& model, const std::vector<Features>& rows, size_t width) {
   for (size_t j = 0; j < width; ++j) {
     double sum = 0, squares = 0;
     float low = std::numeric_limits<float>::max(), high = std::numeric_limits<float>::lowest();
@@ -57,23 +57,23 @@ void fit_scales(Net& net, const std::vector<Features>& rows, size_t width) {
     }
     const auto count = static_cast<double>(rows.size());
     const double mean = sum / count;
-    net.mean.push_back(static_cast<float>(mean));
-    net.scale.push_back(static_cast<float>(
+    model.mean.push_back(static_cast<float>(mean));
+    model.scale.push_back(static_cast<float>(
         std::max(kSmallestScale, std::sqrt(std::max(0.0, squares / count - mean * mean)))));
-    net.minimum.push_back(low);
-    net.maximum.push_back(high);
+    model.minimum.push_back(low);
+    model.maximum.push_back(high);
   }
 }
 
 }  // namespace
 
-std::array<KindTable, kNetCount> make_tables(const TrainingData& data, Weights& weights,
-                                             uint64_t seed) {
-  std::array<KindTable, kNetCount> tables;
-  std::array<std::vector<Features>, kNetCount> features;
+std::array<KindTable, kKernelKindCount> make_tables(const TrainingData& data, Weights& weights,
+                                                    uint64_t seed) {
+  std::array<KindTable, kKernelKindCount> tables;
+  std::array<std::vector<Features>, kKernelKindCount> features;
   for (size_t i = 0; i < data.rows.size(); ++i) {
     const TrainingRow& row = data.rows[i];
-    const NetKind kind = net_of(row.kernel);
+    const KernelKind kind = kernel_kind(row.kernel);
     const auto n = static_cast<size_t>(kind);
     KindTable& table = tables[n];
     const double law_s = data.law_s(row);
@@ -82,16 +82,16 @@ std::array<KindTable, kNetCount> make_tables(const TrainingData& data, Weights& 
     table.log_ratio.push_back(static_cast<float>(std::log(row.seconds / law_s)));
     table.held_out.push_back(
         Rng(seed ^ (held_out_key(row.kernel, i) * 0x9e37ull)).below(kHeldOutShare) == 0);
-    features[n].push_back(net_def(kind).make(row.kernel, row.conditions));
+    features[n].push_back(kernel_kind_def(kind).make(row.kernel, row.conditions));
   }
-  for (size_t n = 0; n < kNetCount; ++n) {
+  for (size_t n = 0; n < kKernelKindCount; ++n) {
     if (features[n].empty()) continue;
     KindTable& table = tables[n];
-    table.width = feature_names(static_cast<NetKind>(n)).size();
-    fit_scales(weights.nets[n], features[n], table.width);
+    table.width = feature_names(static_cast<KernelKind>(n)).size();
+    fit_scales(weights.models[n], features[n], table.width);
     table.inputs.resize(table.count() * table.width);
     for (size_t r = 0; r < table.count(); ++r)
-      standardize(weights.nets[n], features[n][r], &table.inputs[r * table.width]);
+      standardize(weights.models[n], features[n][r], &table.inputs[r * table.width]);
   }
   return tables;
 }
@@ -110,9 +110,9 @@ ForestTask forest_task(const KindTable& table, const TrainingData& data,
 }
 
 std::vector<double> log_errors(const KindTable& table, const std::vector<size_t>& rows,
-                               const TrainingData& data, const Net& net, NetKind kind,
+                               const TrainingData& data, const KindModel& model, KernelKind kind,
                                const Device& device) {
-  const Applied applied = applied_residual(net, kind, device);
+  const Applied applied = applied_residual(model, kind, device);
   std::map<Software, std::vector<size_t>> batches;  // positions in `rows`
   for (size_t i = 0; i < rows.size(); ++i)
     batches[data.rows[table.index[rows[i]]].conditions.software].push_back(i);

@@ -22,16 +22,16 @@ struct KindTable {
 };
 
 /// Describes the rows of each kind and sets the features' ranges in the weights.
-std::array<KindTable, kNetCount> make_tables(const TrainingData& data, Weights& weights,
-                                             uint64_t seed);
+std::array<KindTable, kKernelKindCount> make_tables(const TrainingData& data, Weights& weights,
+                                                    uint64_t seed);
 
 /// The task of the rows that `use` chooses.
 ForestTask forest_task(const KindTable& table, const TrainingData& data,
                        const std::function<bool(size_t row)>& use);
 
-/// log(forecast / measured) of some rows of one device, forecast by a net.
+/// log(forecast / measured) of some rows of one device, forecast by a model.
 std::vector<double> log_errors(const KindTable& table, const std::vector<size_t>& rows,
-                               const TrainingData& data, const Net& net, NetKind kind,
+                               const TrainingData& data, const KindModel& model, KernelKind kind,
                                const Device& device);
 
 }  // namespace tilecast

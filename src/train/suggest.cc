@@ -97,11 +97,11 @@ std::string line_of(const std::vector<std::string>& cells) {
   return join(quoted, ",");
 }
 
-Candidates read_file(const SuggestOptions& options, const Device& device) {
+Candidates rows_of_file(const SuggestOptions& options, const Device& device) {
   constexpr size_t kMost = 2000;
   std::vector<KernelMeasurement> found = read_candidates(options.candidates, device, options.gpu);
   std::erase_if(found, [&](const KernelMeasurement& m) {
-    return !find_net(m.kernel) || !has_unit_for(m.kernel, device);
+    return !find_kernel_kind(m.kernel) || !has_unit_for(m.kernel, device);
   });
   if (found.empty())
     throw Error(ErrorKind::kInput,
@@ -175,7 +175,7 @@ Candidates from_work(const SuggestOptions& options, const Device& device) {
   for (const WorkKernel& work : options.work) {
     whole += work.share;
     std::optional<WorkRow> row = row_of(work);
-    if (!row || !find_net(row->kernel) || !has_unit_for(row->kernel, device)) continue;
+    if (!row || !find_kernel_kind(row->kernel) || !has_unit_for(row->kernel, device)) continue;
     for (const Attribute& size : row->sizes) columns.insert(size.name);
     rows.push_back(*std::move(row));
   }
@@ -206,7 +206,7 @@ Candidates from_work(const SuggestOptions& options, const Device& device) {
 /// The candidates of one kind: what is left of their variance, and which were chosen.
 class KindChoice {
  public:
-  KindChoice(NetKind kind, const Weights& weights, const Device& device, const Candidates& all,
+  KindChoice(KernelKind kind, const Weights& weights, const Device& device, const Candidates& all,
              std::vector<size_t> own)
       : own_(std::move(own)) {
     std::vector<Kernel> kernels;
@@ -289,11 +289,11 @@ std::string suggest_kernels(const SuggestOptions& options) {
   const Weights weights = load_weights(options.weights_folder);
   const Candidates all = !options.work.empty()        ? from_work(options, device)
                          : options.candidates.empty() ? model_like(device)
-                                                      : read_file(options, device);
-  std::map<NetKind, std::vector<size_t>> of_kind;
+                                                      : rows_of_file(options, device);
+  std::map<KernelKind, std::vector<size_t>> of_kind;
   for (size_t i = 0; i < all.kernels.size(); ++i) {
-    const NetKind kind = net_of(all.kernels[i].kernel);
-    if (weights.net(kind).known()) of_kind[kind].push_back(i);
+    const KernelKind kind = kernel_kind(all.kernels[i].kernel);
+    if (weights.model(kind).known()) of_kind[kind].push_back(i);
   }
   std::vector<KindChoice> kinds;
   for (auto& [kind, own] : of_kind) kinds.emplace_back(kind, weights, device, all, std::move(own));

@@ -21,7 +21,7 @@
 #include "tilecast/learn.h"
 #include "tilecast/result.h"
 #include "tilecast/view.h"
-#include "train/plan.h"
+#include "train/weights_job.h"
 
 namespace tilecast {
 namespace {
@@ -40,7 +40,7 @@ std::string made_up_rows(const std::string& gpu, const std::function<double(int6
       const int64_t k = 16 + static_cast<int64_t>(rng.below(2048));
       const Kernel kernel =
           kernels_of_sizes(op, DType::kFp32, taken_sizes(op, {{"m", m}, {"n", n}, {"k", k}}))[0];
-      const double law_s = net_def(net_of(kernel)).law(kernel, chip, {}).seconds;
+      const double law_s = kernel_kind_def(kernel_kind(kernel)).law(kernel, chip, {}).seconds;
       text += fmt::format("{},{},fp32,1,{},{},{},{:.9g},{}\n", gpu, op, m, n, k,
                           factor(m) * law_s + call_overhead_s,
                           call_overhead_s > 0 ? "single_call" : "back_to_back");
@@ -108,7 +108,7 @@ TEST(Training, TakesTheCallOverheadOff) {
                  .trees = 20,
                  .leave_one_out = false});
   const Weights weights = load_weights(folder.path() / "weights");
-  EXPECT_NEAR(weights.net(NetKind::kElementwise).call_overhead.seconds, 20e-6, 2e-6);
+  EXPECT_NEAR(weights.model(KernelKind::kElementwise).call_overhead.seconds, 20e-6, 2e-6);
 }
 
 TEST(Training, LeavesOutGpusAndArchitectures) {
@@ -135,12 +135,12 @@ TEST(Training, LeavesOutGpusAndArchitectures) {
     }
   }
   const Weights weights = load_weights(folder.path() / "weights");
-  const Net& net = weights.net(NetKind::kMatmul);
-  ASSERT_EQ(net.classes.size(), 2u);
-  EXPECT_EQ(net.classes[0].devices.size(), 2u);
-  EXPECT_LT(net.classes[0].interval.at(10).high, 0.02) << "of left-out GPUs of a known class";
-  EXPECT_NEAR(net.interval.at(10).high, std::log(1.5), 0.01) << "of left-out classes";
-  EXPECT_LT(net.classes[0].devices[0].interval.at(10).high, 0.02);
+  const KindModel& model = weights.model(KernelKind::kMatmul);
+  ASSERT_EQ(model.classes.size(), 2u);
+  EXPECT_EQ(model.classes[0].devices.size(), 2u);
+  EXPECT_LT(model.classes[0].interval.at(10).high, 0.02) << "of left-out GPUs of a known class";
+  EXPECT_NEAR(model.interval.at(10).high, std::log(1.5), 0.01) << "of left-out classes";
+  EXPECT_LT(model.classes[0].devices[0].interval.at(10).high, 0.02);
   // errors.json holds the same three tables.
   const Json errors = parse_json(read_file(folder.path() / "weights/errors.json"), "errors");
   for (const char* table : {"held_out", "left_out", "left_out_architecture"})
@@ -159,17 +159,17 @@ TEST(Training, WhatNobodyMeasuredFallsToTheRoofline) {
     return line.find("too little to learn 'tensor_matmul' from: 0 usable rows") == 0;
   }));
   const Weights weights = load_weights(folder.path() / "weights");
-  const Net& net = weights.net(NetKind::kMatmul);
-  EXPECT_EQ(net.trained_on.operators, std::vector<std::string>{"linear"});
-  EXPECT_EQ(net.trained_on.vendors, std::vector<std::string>{"nvidia"});
-  EXPECT_TRUE(net.trained_on.forms.empty()) << "no batched product was measured";
-  ASSERT_EQ(net.classes.size(), 1u);
-  EXPECT_EQ(net.classes[0].of, class_of(find_device("V100-PCIe")));
-  ASSERT_EQ(net.classes[0].devices.size(), 1u);
+  const KindModel& model = weights.model(KernelKind::kMatmul);
+  EXPECT_EQ(model.trained_on.operators, std::vector<std::string>{"linear"});
+  EXPECT_EQ(model.trained_on.vendors, std::vector<std::string>{"nvidia"});
+  EXPECT_TRUE(model.trained_on.forms.empty()) << "no batched product was measured";
+  ASSERT_EQ(model.classes.size(), 1u);
+  EXPECT_EQ(model.classes[0].of, class_of(find_device("V100-PCIe")));
+  ASSERT_EQ(model.classes[0].devices.size(), 1u);
   const Combination measured = {software_of("pytorch"), DType::kFp32, DType::kFp32,
                                 QuantScheme::kNone};
-  EXPECT_EQ(net.classes[0].devices[0].measured, std::vector<Combination>{measured});
-  EXPECT_FALSE(weights.net(NetKind::kTensorMatmul).known());
+  EXPECT_EQ(model.classes[0].devices[0].measured, std::vector<Combination>{measured});
+  EXPECT_FALSE(weights.model(KernelKind::kTensorMatmul).known());
   const auto time_of = [&](const char* op, DType dtype, const char* gpu) {
     const Kernel kernel = kernels_of_sizes(
         op, dtype, taken_sizes(op, {{"batch", 4}, {"m", 64}, {"n", 64}, {"k", 64}}))[0];
@@ -272,13 +272,13 @@ TEST(Training, ACheckpointOfOtherDataOrDamagedIsNotTakenUp) {
   const TemporaryFolder folder;
   const auto plan_of = [&](double factor) {
     write_file(folder.path() / "rows.csv", made_up_rows("V100-PCIe", factor, 0, 200));
-    return plan_weights({.data = {folder.path() / "rows.csv"}, .trees = 10}, folder.path());
+    return weights_job({.data = {folder.path() / "rows.csv"}, .trees = 10}, folder.path());
   };
-  const auto learned = [&](WeightsPlan plan) {
-    learn_forest(plan, plan.forests.front());
-    return plan.forests.front();
+  const auto learned = [&](WeightsJob job) {
+    learn_forest(job, job.forests.front());
+    return job.forests.front();
   };
-  const PlannedForest once = learned(plan_of(1.5));
+  const ForestJob once = learned(plan_of(1.5));
   const auto checkpoint = folder.path() / (once.name + ".forest");
   const std::string content = read_file(checkpoint);
   // Damaged, truncated, or of other rows: learned anew.
@@ -331,10 +331,10 @@ TEST(Training, LayersAreCorrectedByForestsThatOutliveTheFile) {
   EXPECT_LT(result.held_out[0].mape_percent, 6);
   EXPECT_GT(result.held_out[0].roofline_mape_percent, 30);
   const Weights weights = load_weights(folder.path() / "w");
-  const Net& net = weights.net(NetKind::kDecodeAttention);
-  ASSERT_EQ(net.classes.size(), 1u);
-  ASSERT_EQ(net.classes[0].forests.size(), 1u);
-  EXPECT_EQ(net.classes[0].forests[0].software, software_of("vllm"));
+  const KindModel& model = weights.model(KernelKind::kDecodeAttention);
+  ASSERT_EQ(model.classes.size(), 1u);
+  ASSERT_EQ(model.classes[0].forests.size(), 1u);
+  EXPECT_EQ(model.classes[0].forests[0].software, software_of("vllm"));
   const std::string content = serialize_weights(weights);
   EXPECT_EQ(parse_weights(content, "w"), weights);
   std::string damaged = content;

@@ -26,14 +26,14 @@ Json error_rows(const std::vector<TrainError>& errors) {
 }
 
 /// A row for each cell: what an interval from other GPUs holds of it.
-Json interval_rows(const WeightsPlan& plan) {
+Json interval_rows(const WeightsJob& job) {
   Json rows = Json::array();
-  for (const FittedInterval& interval : plan.intervals) {
+  for (const FittedInterval& interval : job.intervals) {
     for (const UnseenCell& cell : interval.fit.cells) {
       const Combination& c = cell.combination;
-      rows.push_back({{"kind", net_name(interval.kind)},
+      rows.push_back({{"kind", kernel_kind_name(interval.kind)},
                       {"left_out", interval.left_out},
-                      {"gpu", plan.data.devices[cell.device].id},
+                      {"gpu", job.data.devices[cell.device].id},
                       {"dtype", dtype_name(c.dtype)},
                       {"kv_dtype", dtype_name(c.kv_dtype)},
                       {"scheme", scheme_info(c.scheme).name},
@@ -46,36 +46,36 @@ Json interval_rows(const WeightsPlan& plan) {
   return rows;
 }
 
-Json provenance(const WeightsPlan& plan) {
+Json provenance(const WeightsJob& job) {
   Json gpus = Json::array();
-  for (const Device& device : plan.data.devices) gpus.push_back(device.id);
-  return {{"command", plan.options.command}, {"data_hash", fmt::format("{:016x}", plan.data.hash)},
-          {"rows", plan.data.rows.size()},   {"gpus", gpus},
-          {"seed", plan.options.seed},       {"trees", plan.options.trees}};
+  for (const Device& device : job.data.devices) gpus.push_back(device.id);
+  return {{"command", job.options.command}, {"data_hash", fmt::format("{:016x}", job.data.hash)},
+          {"rows", job.data.rows.size()},   {"gpus", gpus},
+          {"seed", job.options.seed},       {"trees", job.options.trees}};
 }
 
-std::string forest_errors(const WeightsPlan& plan) {
+std::string forest_errors(const WeightsJob& job) {
   std::string csv = "forest,rows,train_error,held_out_error\n";
-  for (const PlannedForest& f : plan.forests)
+  for (const ForestJob& f : job.forests)
     csv += fmt::format("{},{},{:.6f},{:.6f}\n", f.name, f.rows, f.train_error, f.held_out_error);
   return csv;
 }
 
 }  // namespace
 
-void write_training(const std::filesystem::path& folder, WeightsPlan& plan,
+void write_training(const std::filesystem::path& folder, WeightsJob& job,
                     const TrainResult& result) {
-  write_file(folder / "held_out.csv", forest_errors(plan));
-  const Json source = provenance(plan);
+  write_file(folder / "held_out.csv", forest_errors(job));
+  const Json source = provenance(job);
   const Json errors = {{"provenance", source},
                        {"held_out", error_rows(result.held_out)},
                        {"left_out", error_rows(result.left_out)},
                        {"left_out_architecture", error_rows(result.left_out_architecture)},
-                       {"intervals", interval_rows(plan)},
+                       {"intervals", interval_rows(job)},
                        {"left_out_rows", result.report}};
   write_file(folder / "errors.json", errors.dump(1) + "\n");
-  plan.weights.provenance = source.dump();
-  write_file(folder / kWeightsFile, serialize_weights(plan.weights));
+  job.weights.provenance = source.dump();
+  write_file(folder / kWeightsFile, serialize_weights(job.weights));
 }
 
 }  // namespace tilecast

@@ -3,13 +3,13 @@
 #include <filesystem>
 
 #include "tilecast/learn.h"
-#include "train/plan.h"
+#include "train/weights_job.h"
 
 namespace tilecast {
 
 /// Writes kernels.weights, held_out.csv (a line for each forest) and errors.json into
 /// `folder`. Throws Error{kIo} where that cannot be done.
-void write_training(const std::filesystem::path& folder, WeightsPlan& plan,
+void write_training(const std::filesystem::path& folder, WeightsJob& job,
                     const TrainResult& result);
 
 }  // namespace tilecast

@@ -109,7 +109,7 @@ const RuleFile& tensile_rules() {
   return *rules;
 }
 
-void add_value(TensilePart& part, const std::string& value, double probability) {
+void add_value(TensileParameter& part, const std::string& value, double probability) {
   const auto it = std::find_if(part.values.begin(), part.values.end(),
                                [&](const auto& known) { return known.first == value; });
   if (it == part.values.end())
@@ -118,8 +118,8 @@ void add_value(TensilePart& part, const std::string& value, double probability) 
     it->second += probability;
 }
 
-std::vector<TensilePart> parts_of(const std::vector<TensileKernel>& kernels) {
-  std::vector<TensilePart> parts = {
+std::vector<TensileParameter> parts_of(const std::vector<TensileKernel>& kernels) {
+  std::vector<TensileParameter> parts = {
       {"macro_tile", {}}, {"depth_u", {}}, {"split", {}}, {"matrix_instruction", {}}};
   for (const TensileKernel& k : kernels) {
     add_value(parts[0], fmt::format("{}x{}", k.tile_m, k.tile_n), k.probability);
@@ -127,7 +127,7 @@ std::vector<TensilePart> parts_of(const std::vector<TensileKernel>& kernels) {
     add_value(parts[2], std::to_string(k.split), k.probability);
     add_value(parts[3], matrix_instruction_name(k), k.probability);
   }
-  for (TensilePart& part : parts)
+  for (TensileParameter& part : parts)
     std::stable_sort(part.values.begin(), part.values.end(),
                      [](const auto& a, const auto& b) { return a.second > b.second; });
   return parts;

@@ -50,14 +50,14 @@ std::string matrix_instruction_name(const TensileKernel& kernel);
 
 /// Forecast of one part of the kernel alone: the probabilities of its values, the largest first,
 /// summed over the kernels that the beam kept.
-struct TensilePart {
+struct TensileParameter {
   std::string name;  ///< "macro_tile", "depth_u", "split" or "matrix_instruction"
   std::vector<std::pair<std::string, double>> values;
 };
 
 struct TensileAnswer {
   std::vector<TensileKernel> kernels;  ///< the most probable first; as many as the beam kept
-  std::vector<TensilePart> parts;
+  std::vector<TensileParameter> parts;
 };
 
 /// Throws nothing; a product of any size has legal kernels on any chip.

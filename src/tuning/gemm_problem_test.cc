@@ -106,7 +106,7 @@ TEST(Tensile, EveryKernelIsLegalOnEveryChip) {
         sum += k.probability;
       }
       EXPECT_LE(sum, 1 + 1e-6);
-      for (const TensilePart& part : answer.parts) {
+      for (const TensileParameter& part : answer.parts) {
         double of_part = 0;
         for (const auto& [value, probability] : part.values) of_part += probability;
         EXPECT_NEAR(of_part, sum, 1e-9) << part.name;

@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "importers/model.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "passes/passes.h"
 #include "passes/serving.h"
 #include "tilecast/error.h"
@@ -24,16 +24,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       tilecast::Graph stored = tilecast::decompose(
           model.build({.batch = 1, .seq = 8, .dtype = tilecast::DType::kBf16}), {});
       tilecast::quantize_linears(stored, tilecast::scheme_by_name(model.checkpoint.scheme_of));
-      tilecast::plan_memory(stored);
+      tilecast::memory_by_purpose(stored);
     }
     tilecast::add_backward(graph);
     tilecast::fuse_pointwise(graph);
-    tilecast::plan_memory(graph);
+    tilecast::memory_by_purpose(graph);
     if (model.decoder) {
       const tilecast::Graph modules = model.build({.dtype = tilecast::DType::kBf16});
       for (const int64_t past : {0, 40}) {
         for (const int64_t ranks : {1, 3})
-          tilecast::plan_memory(
+          tilecast::memory_by_purpose(
               tilecast::fuse(tilecast::shard(modules, ranks),
                              {.groups = {{2, 3, past}, {1, 1, 7}},
                               .scheme_of = tilecast::scheme_by_name(model.checkpoint.scheme_of),

@@ -4,9 +4,9 @@
 #include <string>
 #include <string_view>
 
-#include "importers/gguf/parts.h"
+#include "importers/gguf/splits.h"
 #include "importers/model.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "passes/passes.h"
 #include "tilecast/error.h"
 
@@ -18,8 +18,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string half = "GGUF" + content.substr(content.size() / 2);
   try {
     const tilecast::ModelText first{content, "model-00001-of-00002.gguf"};
-    if (tilecast::other_gguf_parts(first).size() == 1)
-      tilecast::import_gguf_parts(first, {{half, "model-00002-of-00002.gguf"}});
+    if (tilecast::other_gguf_splits(first).size() == 1)
+      tilecast::import_gguf_splits(first, {{half, "model-00002-of-00002.gguf"}});
   } catch (const tilecast::Error& error) {
     if (error.kind() == tilecast::ErrorKind::kInternal) throw;
   }
@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (model.checkpoint.scheme_of)
       tilecast::quantize_linears(graph, tilecast::scheme_by_name(model.checkpoint.scheme_of));
     tilecast::set_weights_bytes(graph, *model.checkpoint.weights_bytes);
-    tilecast::plan_memory(graph);
+    tilecast::memory_by_purpose(graph);
   } catch (const tilecast::Error& error) {
     if (error.kind() == tilecast::ErrorKind::kInternal) throw;
   }

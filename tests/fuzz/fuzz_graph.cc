@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "ops/builder.h"
 #include "ops/notation.h"
 #include "passes/passes.h"
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     tilecast::fuse_pointwise(graph);
     std::vector<tilecast::Kernel> kernels;
     for (const tilecast::Node& node : graph.nodes) tilecast::lower_node(graph, node, kernels);
-    tilecast::plan_memory(graph);
+    tilecast::memory_by_purpose(graph);
   } catch (const tilecast::Error& error) {
     if (error.kind() == tilecast::ErrorKind::kInternal) throw;
   }

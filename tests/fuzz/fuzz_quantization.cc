@@ -6,7 +6,7 @@
 #include <string_view>
 
 #include "importers/model.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "passes/passes.h"
 #include "passes/serving.h"
 #include "tilecast/error.h"
@@ -41,7 +41,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
                          {.groups = {{2, 3, 0}},
                           .scheme_of = tilecast::scheme_by_name(model.checkpoint.scheme_of)});
       tilecast::store_weights(step, model.checkpoint.storage);
-      tilecast::plan_memory(step);
+      tilecast::memory_by_purpose(step);
     }
   } catch (const tilecast::Error& error) {
     if (error.kind() == tilecast::ErrorKind::kInternal) throw;

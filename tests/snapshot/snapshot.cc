@@ -84,7 +84,7 @@ std::string pass_line(const Forecaster& forecaster, const ModelRef& model, const
 
 std::string llm_line(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
                      const Request& request) {
-  const LlmForecast f = forecast_llm(forecaster, model, gpu, request);
+  const GenerationForecast f = forecast_generation(forecaster, model, gpu, request);
   const Memory& m = f.memory;
   Numbers n;
   n.add(f.kernels);

@@ -4,8 +4,8 @@
 
 #include "devices/registry.h"
 #include "ops/sizes.h"
+#include "predict/kernel_kinds.h"
 #include "predict/law.h"
-#include "predict/nets.h"
 
 namespace tilecast {
 
@@ -17,7 +17,9 @@ inline Kernel kernel_of(std::string_view op, DType dtype, const SizeList& sizes)
 /// The law of the kernel, without a residual.
 inline double law_seconds(const Kernel& kernel, const Device& device,
                           const Conditions& conditions = {}) {
-  return net_def(net_of(kernel)).law(kernel, Chip(device, bundled_laws()), conditions).seconds;
+  return kernel_kind_def(kernel_kind(kernel))
+      .law(kernel, Chip(device, bundled_laws()), conditions)
+      .seconds;
 }
 
 }  // namespace tilecast

@@ -9,10 +9,10 @@
 namespace tilecast {
 
 /// A static batch, unless the request is of another kind.
-inline LlmForecast forecast_text(const std::string& model, const std::string& gpu,
-                                 Request request) {
+inline GenerationForecast forecast_text(const std::string& model, const std::string& gpu,
+                                        Request request) {
   if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
-  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
+  return forecast_generation(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
 }
 
 }  // namespace tilecast

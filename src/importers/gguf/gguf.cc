@@ -13,7 +13,7 @@
 #include "base/text.h"
 #include "importers/gguf/architecture.h"
 #include "importers/gguf/header.h"
-#include "importers/gguf/parts.h"
+#include "importers/gguf/splits.h"
 #include "importers/model.h"
 #include "tilecast/error.h"
 
@@ -141,12 +141,12 @@ void describe_weights(const GgufHeader& header, Model& model) {
                     totals.parameters, built));
 }
 
-Model import_gguf(const ModelText& text) { return import_gguf_parts(text, {}); }
+Model import_gguf(const ModelText& text) { return import_gguf_splits(text, {}); }
 
 }  // namespace
 
-Model import_gguf_parts(const ModelText& text, const std::vector<GgufPart>& parts) {
-  const GgufHeader header = read_gguf_parts(text, parts);
+Model import_gguf_splits(const ModelText& text, const std::vector<GgufSplit>& parts) {
+  const GgufHeader header = read_gguf_splits(text, parts);
   Json config = gguf_config(header, text.where);
   config["torch_dtype"] = plain_dtype(header);
   if (Json quantization = quantization_of(header); !quantization.is_null())

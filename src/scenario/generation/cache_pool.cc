@@ -11,7 +11,7 @@
 
 #include "base/check.h"
 #include "base/checked.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "memory/stack.h"
 #include "scenario/generation/cache_blocks.h"
 #include "scenario/generation/served_cache.h"
@@ -55,7 +55,7 @@ int64_t graphs_bytes(const ServedModel& served, const PoolLimits& limits, size_t
   const Program program = lower(step);
   for (const Launch& launch : program.launches) kernels += program.count(launch);
   return checked_add(checked_product({graphs, kernels, kGraphNodeBytes}),
-                     plan_memory(step).activations_bytes);
+                     memory_by_purpose(step).activations_bytes);
 }
 
 /// SGLang's default: what is left of the GPU's memory after what it expects activations and CUDA
@@ -189,7 +189,7 @@ PoolLimits pool_limits(const Request& request) {
           .max_num_batched_tokens = request.execution.max_num_batched_tokens};
 }
 
-std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& limits,
+std::optional<CachePool> make_pool(const ServedModel& served, const PoolLimits& limits,
                                    const RankBytes& rank) {
   const Request& r = served.asked;
   const SoftwareDef& software = software_asked(served);

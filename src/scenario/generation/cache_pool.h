@@ -39,7 +39,7 @@ int64_t usable_bytes(const ServedModel& served, const RankBytes& rank);
 int64_t beside_budget_bytes(const CachePool& pool, const SoftwareStack& stack);
 
 /// nullopt for software that does not serve.
-std::optional<CachePool> plan_pool(const ServedModel& served, const PoolLimits& limits,
+std::optional<CachePool> make_pool(const ServedModel& served, const PoolLimits& limits,
                                    const RankBytes& rank);
 
 }  // namespace tilecast

@@ -18,9 +18,9 @@
 namespace tilecast {
 namespace {
 
-LlmForecast generated(const std::string& model, const std::string& gpu, Request request) {
+GenerationForecast generated(const std::string& model, const std::string& gpu, Request request) {
   if (request.kind == RequestKind::kPass) request.kind = RequestKind::kGenerate;
-  return forecast_llm(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
+  return forecast_generation(forecaster(), load_model_ref(model), load_gpu_ref(gpu), request);
 }
 
 CachePool pool(const std::string& gpu, const Execution& execution) {
@@ -76,10 +76,10 @@ TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
         request.load.concurrency = 2;
         request.load.requests = 4;
         const auto forecast = [&] {
-          return forecast_llm(forecaster(), load_model_ref("llama-3.1-8b"), load_gpu_ref(gpu),
-                              request);
+          return forecast_generation(forecaster(), load_model_ref("llama-3.1-8b"),
+                                     load_gpu_ref(gpu), request);
         };
-        const LlmForecast f = forecast();
+        const GenerationForecast f = forecast();
         const std::string what = fmt::format("{} {} {}", gpu, static_cast<int>(software), share);
         ASSERT_TRUE(f.pool) << what;
         EXPECT_EQ(f.memory.fits, f.memory.peak_bytes <= f.memory.usable_bytes) << what;
@@ -145,7 +145,7 @@ TEST(CachePool, ErrorCorrectionTakesASixteenthWhereItIsOnAsDelivered) {
 TEST(CachePool, WhatWouldFitIsSaidAndFits) {
   Request request{.kind = RequestKind::kServe, .prompt = 1000, .output = 100};
   request.load.rate = 1;
-  const LlmForecast f = generated("llama-3.1-70b", "H100", request);
+  const GenerationForecast f = generated("llama-3.1-70b", "H100", request);
   EXPECT_FALSE(f.memory.fits);
   const std::vector<std::string> texts = warning_texts(f.warnings);
   ASSERT_FALSE(texts.empty());

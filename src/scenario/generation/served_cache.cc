@@ -4,7 +4,7 @@
 
 #include "base/checked.h"
 #include "passes/stage.h"
-#include "scenario/generation/llm_drafts.h"
+#include "scenario/generation/drafts.h"
 
 namespace tilecast {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "scenario/generation/llm_load.h"
+#include "scenario/generation/offered_load.h"
 #include "scenario/generation/served_model.h"
 #include "tilecast/error.h"
 

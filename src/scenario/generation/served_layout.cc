@@ -1,7 +1,7 @@
 #include "scenario/generation/served_layout.h"
 
 #include "request/access.h"
-#include "scenario/generation/llm_load.h"
+#include "scenario/generation/offered_load.h"
 
 namespace tilecast {
 namespace {
@@ -24,11 +24,11 @@ ServedLayout::ServedLayout(const Forecaster& forecaster, const ModelRef& model, 
                                                       : nullptr),
       server_(served_, workers_.get(), known) {}
 
-LlmForecast ServedLayout::under(int64_t concurrency,
-                                const std::optional<TimeLimits>& stop_beyond) const {
+GenerationForecast ServedLayout::under(int64_t concurrency,
+                                       const std::optional<TimeLimits>& stop_beyond) const {
   Request asked = whole_;
   asked.load.concurrency = concurrency;
-  LlmForecast forecast{.continuous = true};
+  GenerationForecast forecast{.continuous = true};
   server_.add_serving(forecast, asked, Advice::kNone, stop_beyond);
   return forecast;
 }

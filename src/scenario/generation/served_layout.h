@@ -5,7 +5,7 @@
 
 #include <memory>
 
-#include "scenario/generation/llm_server.h"
+#include "scenario/generation/server.h"
 
 namespace tilecast {
 
@@ -13,14 +13,15 @@ class ServedLayout {
  public:
   /// `request`: for servers; its concurrency is not read. `known`: of layouts that differ in the
   /// number of their servers only. Forecaster and `known` must outlive this object. Throws what
-  /// forecast_llm throws.
+  /// forecast_generation throws.
   ServedLayout(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
                const Request& request, KnownServer& known);
 
-  /// Memory and `serving` as forecast_llm gives them with so many clients of each replica, bit for
-  /// bit. All else is left out: results of single requests, intervals, warnings. `serving` is empty
-  /// where the longest request does not fit, or the requests are sure to miss `stop_beyond`.
-  LlmForecast under(int64_t concurrency, const std::optional<TimeLimits>& stop_beyond) const;
+  /// Memory and `serving` as forecast_generation gives them with so many clients of each replica,
+  /// bit for bit. All else is left out: results of single requests, intervals, warnings. `serving`
+  /// is empty where the longest request does not fit, or the requests are sure to miss
+  /// `stop_beyond`.
+  GenerationForecast under(int64_t concurrency, const std::optional<TimeLimits>& stop_beyond) const;
 
  private:
   ModelRef model_;

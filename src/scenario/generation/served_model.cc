@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
-#include "scenario/generation/llm_drafts.h"
-#include "scenario/generation/llm_load.h"
+#include "scenario/generation/drafts.h"
+#include "scenario/generation/offered_load.h"
 #include "scenario/generation/step_graph.h"
 #include "scenario/software_support.h"
 #include "scenario/timing.h"
@@ -53,7 +53,7 @@ void ServedModel::build(const ServedModel* base) {
   modules = built ? base->modules : model.build({.dtype = dtype(), .single_layers = single});
   modules.name = model.name;  // for messages
   skew_percent = served_skew(asked, modules);
-  plan = plan_server(model, device, asked, modules);
+  plan = server_ranks(model, device, asked, modules);
   stages = divide_stages(*this);
   if (model.vision) tower.emplace(model, asked, dtype());
   if (asked.deployment.speculation.tokens > 0) drafter = std::make_unique<Drafter>(*this);

@@ -6,8 +6,8 @@
 #include <optional>
 #include <vector>
 
-#include "scenario/generation/llm_images.h"
-#include "scenario/generation/server_plan.h"
+#include "scenario/generation/served_images.h"
+#include "scenario/generation/server_ranks.h"
 #include "scenario/internal.h"
 #include "scenario/precision.h"
 #include "tilecast/result.h"
@@ -55,7 +55,7 @@ struct ServedModel {
   DType kv_dtype = DType::kBf16;
   int64_t skew_percent = 0;  ///< of the load of experts
   Graph modules;             ///< of the whole model
-  ParallelPlan plan;
+  RankLayout plan;
   std::vector<ServedStage> stages;  ///< the distinct ones, in order; one without a pipeline
   std::optional<TowerSteps> tower;  ///< nullopt: the model has no vision tower
   /// The model that makes drafts of tokens (Speculation); nullptr: there are no drafts.

@@ -6,7 +6,7 @@
 
 #include "base/monotone.h"
 #include "scenario/change.h"
-#include "scenario/generation/llm_memory.h"
+#include "scenario/generation/generation_memory.h"
 #include "scenario/generation/slower_precision.h"
 
 namespace tilecast {

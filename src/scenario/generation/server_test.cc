@@ -20,7 +20,8 @@
 namespace tilecast {
 namespace {
 
-LlmForecast forecast_server(const std::string& model, const std::string& gpu, Request options) {
+GenerationForecast forecast_server(const std::string& model, const std::string& gpu,
+                                   Request options) {
   options.kind = RequestKind::kServe;
   return forecast_text(model, gpu, options);
 }
@@ -28,16 +29,16 @@ LlmForecast forecast_server(const std::string& model, const std::string& gpu, Re
 TEST(Server, MoreLoadMeansLaterAnswers) {
   Request options{.prompt = 1024, .output = 128};
   options.load.rate = 1;
-  const LlmForecast calm = forecast_server("llama-3-8b", "H100", options);
+  const GenerationForecast calm = forecast_server("llama-3-8b", "H100", options);
   options.load.rate = 15;
-  const LlmForecast busy = forecast_server("llama-3-8b", "H100", options);
+  const GenerationForecast busy = forecast_server("llama-3-8b", "H100", options);
   ASSERT_TRUE(calm.serving && busy.serving && calm.serving->steady && busy.serving->steady);
   EXPECT_LT(calm.serving->steady->tpot.median.value, busy.serving->steady->tpot.median.value);
   EXPECT_LT(calm.serving->mean_batch, busy.serving->mean_batch);
   EXPECT_NEAR(calm.serving->all.requests_per_s, 1, 0.15);
   EXPECT_TRUE(calm.serving->keeps_up && busy.serving->keeps_up);
   options.load.rate = 1000;
-  const LlmForecast flooded = forecast_server("llama-3-8b", "H100", options);
+  const GenerationForecast flooded = forecast_server("llama-3-8b", "H100", options);
   EXPECT_FALSE(flooded.serving->keeps_up);
   EXPECT_FALSE(flooded.serving->steady);
   EXPECT_TRUE(std::any_of(flooded.warnings.begin(), flooded.warnings.end(),
@@ -47,10 +48,10 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
 TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
   for (const int64_t clients : {1, 8, 64, 256}) {
     Request options{.batch = clients, .prompt = 64, .output = 64};
-    const LlmForecast batch = forecast_text("llama-3-8b", "H100", options);
+    const GenerationForecast batch = forecast_text("llama-3-8b", "H100", options);
     options.batch = 1;
     options.load.concurrency = clients;
-    const LlmForecast server = forecast_server("llama-3-8b", "H100", options);
+    const GenerationForecast server = forecast_server("llama-3-8b", "H100", options);
     ASSERT_TRUE(server.serving && server.serving->steady);
     EXPECT_NEAR(server.serving->steady->output_tokens_per_s / batch.tokens_per_s, 1, 0.15)
         << clients;
@@ -64,7 +65,7 @@ TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
   int64_t fit = 0;
   for (const int64_t clients : {1, 4, 16, 64, 256}) {
     options.load.concurrency = clients;
-    const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
+    const GenerationForecast f = forecast_server("llama-3-8b", "H100", options);
     fit = *f.memory.largest_batch;
     ASSERT_LT(clients, fit);
     EXPECT_GT(f.serving->all.output_tokens_per_s, before) << clients;
@@ -72,7 +73,7 @@ TEST(Server, MoreClientsWriteMoreUntilTheCacheIsFull) {
     before = f.serving->all.output_tokens_per_s;
   }
   options.load.concurrency = 2 * fit;
-  const LlmForecast full = forecast_server("llama-3-8b", "H100", options);
+  const GenerationForecast full = forecast_server("llama-3-8b", "H100", options);
   EXPECT_GT(full.serving->preemptions, 0);
   EXPECT_GT(full.serving->cache_use, 0.8);
 }
@@ -83,7 +84,7 @@ TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
     Request options{.prompt = 1000, .output = 50, .execution = {.software = software}};
     options.load.rate = 0.001;
     options.load.requests = 20;
-    const LlmForecast f = forecast_server("llama-3-8b", "H100", options);
+    const GenerationForecast f = forecast_server("llama-3-8b", "H100", options);
     EXPECT_NEAR(f.serving->all.ttft.p99.value / f.ttft.value, 1, 0.01)
         << static_cast<int>(software);
     EXPECT_NEAR(f.serving->all.tpot.p99.value / f.tpot.value, 1, 0.01)
@@ -127,7 +128,7 @@ TEST(Server, RangesAndTracesGiveLengths) {
   options.load.max_prompt = 1000;
   options.load.max_output = 200;
   options.load.concurrency = 8;
-  const LlmForecast range = forecast_server("llama-3-8b", "H100", options);
+  const GenerationForecast range = forecast_server("llama-3-8b", "H100", options);
   EXPECT_EQ(range.prompt, 900);
   EXPECT_EQ(range.output, 150);
   EXPECT_EQ(range.serving->all.requests, 200);
@@ -135,7 +136,7 @@ TEST(Server, RangesAndTracesGiveLengths) {
 
   Request traced;
   traced.load.trace = {{0, 100, 10}, {0.5, 300, 30}};
-  const LlmForecast trace = forecast_server("llama-3-8b", "H100", traced);
+  const GenerationForecast trace = forecast_server("llama-3-8b", "H100", traced);
   EXPECT_EQ(trace.prompt, 200);
   EXPECT_EQ(trace.output, 20);
   EXPECT_EQ(trace.serving->all.requests, 2);
@@ -177,7 +178,7 @@ TEST(Server, LimitsShapeWhatItDoes) {
     change(o);
     return *forecast_server("llama-3-8b", "H100", o).serving;
   };
-  const LlmForecast::Serving plain = *forecast_server("llama-3-8b", "H100", options).serving;
+  const GenerationForecast::Serving plain = *forecast_server("llama-3-8b", "H100", options).serving;
   const auto few = with([](Request& o) { o.load.max_num_seqs = 8; });
   EXPECT_LT(few.all.output_tokens_per_s, plain.all.output_tokens_per_s);
   EXPECT_GT(few.all.ttft.mean.value, plain.all.ttft.mean.value);
@@ -195,7 +196,7 @@ TEST(Server, LimitsShapeWhatItDoes) {
 TEST(Server, WhatDoesNotFitIsForecastAlone) {
   Request options{.prompt = 1000, .output = 100};
   options.load.concurrency = 4;
-  const LlmForecast f = forecast_server("llama-3.1-70b", "H100", options);
+  const GenerationForecast f = forecast_server("llama-3.1-70b", "H100", options);
   EXPECT_FALSE(f.memory.fits);
   EXPECT_EQ(f.memory.largest_batch, 0);
   EXPECT_FALSE(f.serving);

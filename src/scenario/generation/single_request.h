@@ -9,11 +9,11 @@
 
 namespace tilecast {
 
-/// Result of forecast_llm for a request of mean lengths, in a batch of its own: times with
+/// Result of forecast_generation for a request of mean lengths, in a batch of its own: times with
 /// intervals, steps, and the warnings about these. Totals, memory and what clients see under load
 /// are left out.
-LlmForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
-                           const Request& request);
+GenerationForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model,
+                                  const GpuRef& gpu, const Request& request);
 
 /// A time under load, with an interval as wide, relative to it, as that of a single request. Queues
 /// increase the uncertainty; this is not modelled.

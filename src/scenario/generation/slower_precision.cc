@@ -18,9 +18,9 @@ namespace {
 constexpr double kNoticedSlower = 0.02;
 
 /// The forecast of another request; nullopt: it cannot be forecast.
-std::optional<LlmForecast> forecast_of(const Inquiry& inquiry, const Request& request) {
+std::optional<GenerationForecast> forecast_of(const Inquiry& inquiry, const Request& request) {
   try {
-    return forecast_llm(inquiry.forecaster, inquiry.model, inquiry.gpu(), request);
+    return forecast_generation(inquiry.forecaster, inquiry.model, inquiry.gpu(), request);
   } catch (const Error&) {
     return std::nullopt;  // a remark on a forecast that was made must not become its error
   }
@@ -31,8 +31,8 @@ bool has_16_bits(const std::string& dtype) {
 }
 
 /// Adds the warning with the times that are longer than those of the reference by a share or more.
-void warn(LlmForecast& forecast, const std::optional<LlmForecast>& reference, Warning warning,
-          double least_share) {
+void warn(GenerationForecast& forecast, const std::optional<GenerationForecast>& reference,
+          Warning warning, double least_share) {
   // A precision that does not fit is no alternative.
   if (!reference || (!reference->memory.fits && forecast.memory.fits)) return;
   const size_t before = warning.facts.size();
@@ -51,13 +51,13 @@ void warn(LlmForecast& forecast, const std::optional<LlmForecast>& reference, Wa
 
 }  // namespace
 
-void warn_of_slower_precision(LlmForecast& forecast, const Inquiry& inquiry) {
+void warn_of_slower_precision(GenerationForecast& forecast, const Inquiry& inquiry) {
   if (inquiry.request.kind != RequestKind::kGenerate) return;
   if (find_scheme(inquiry.request.execution.dtype)) {
     Request own = inquiry.request;
     own.execution.dtype.clear();
     own.execution.kv_dtype = forecast.kv_dtype;  // the cache stays as it is
-    const std::optional<LlmForecast> reference = forecast_of(inquiry, own);
+    const std::optional<GenerationForecast> reference = forecast_of(inquiry, own);
     if (reference && has_16_bits(reference->dtype))
       warn(forecast, reference,
            {WarningCode::kSlowerPrecision,

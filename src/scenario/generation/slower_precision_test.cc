@@ -17,14 +17,14 @@ TEST(SlowerPrecision, IsAWarningWhereATimeIsNoShorterThanIn16Bits) {
     Request request{.kind = RequestKind::kGenerate, .batch = 64};
     request.prompt = 1024;
     request.output = 32;
-    const LlmForecast own = forecast_llm(forecaster(), model, gpu, request);
-    EXPECT_EQ(std::get<LlmForecast>(ask(forecaster(), model, gpu, request)).warnings.size(),
+    const GenerationForecast own = forecast_generation(forecaster(), model, gpu, request);
+    EXPECT_EQ(std::get<GenerationForecast>(ask(forecaster(), model, gpu, request)).warnings.size(),
               own.warnings.size())
         << "16 bits";
     for (const char* dtype : {"fp8", "int4_wo"}) {
       request.execution.dtype = dtype;
-      const LlmForecast low = forecast_llm(forecaster(), model, gpu, request);
-      const auto checked = std::get<LlmForecast>(ask(forecaster(), model, gpu, request));
+      const GenerationForecast low = forecast_generation(forecaster(), model, gpu, request);
+      const auto checked = std::get<GenerationForecast>(ask(forecaster(), model, gpu, request));
       const bool slower = low.ttft.value >= own.ttft.value || low.tpot.value >= own.tpot.value;
       ++(slower ? warned : silent);
       ASSERT_EQ(checked.warnings.size(), low.warnings.size() + (slower ? 1 : 0))
@@ -52,9 +52,9 @@ TEST(SlowerPrecision, OfTheCacheIsAWarningToo) {
   for (const char* software : {"sglang", "trtllm"}) {
     request.execution.software = parse_software(software, "");
     request.execution.kv_dtype.clear();
-    const double own_s = forecast_llm(forecaster(), model, gpu, request).tpot.value;
+    const double own_s = forecast_generation(forecaster(), model, gpu, request).tpot.value;
     request.execution.kv_dtype = "fp8";
-    const auto checked = std::get<LlmForecast>(ask(forecaster(), model, gpu, request));
+    const auto checked = std::get<GenerationForecast>(ask(forecaster(), model, gpu, request));
     const bool slower = checked.tpot.value > 1.02 * own_s;
     ++(slower ? warned : silent);
     if (!slower) continue;

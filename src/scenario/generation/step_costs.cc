@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "ops/op_def.h"
-#include "scenario/generation/llm_drafts.h"
+#include "scenario/generation/drafts.h"
 
 namespace tilecast {
 

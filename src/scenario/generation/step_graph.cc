@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "passes/exchange.h"
 #include "passes/stage.h"
 
@@ -11,7 +11,7 @@ namespace {
 
 /// The modules of a rank with its experts and the exchange of tokens.
 Graph with_own_experts(const ServedModel& served) {
-  const ParallelPlan& plan = served.plan;
+  const RankLayout& plan = served.plan;
   const bool whole_experts = plan.tp == 1 && plan.ep == plan.dp;
   return divide_served_experts(
       served.modules,

@@ -21,7 +21,7 @@ std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& gra
   std::vector<KernelTime> times(program.kernels.size());
   const Conditions conditions = served.conditions();
   served.predictor().predict(program.kernels, served.device, conditions, times);
-  const ParallelPlan& plan = served.plan;
+  const RankLayout& plan = served.plan;
   const bool has_groups = !served.asked.parallel.cluster.empty() || plan.dp > 1 || plan.pp > 1;
   if (has_groups)
     price_collectives(plan, graph, program,

@@ -66,7 +66,7 @@ TEST(Builds, AServerBuildsItsModelOnce) {
     request.execution.tp = 2;
     if (kind == RequestKind::kServe) request.load.concurrency = 4;
     CountedModel model("llama-3-8b");
-    forecast_llm(forecaster(), model.ref, load_gpu_ref("H100"), request);
+    forecast_generation(forecaster(), model.ref, load_gpu_ref("H100"), request);
     EXPECT_EQ(model.builds, 1);
   }
 }

@@ -16,17 +16,17 @@ namespace {
 /// Between which ranks an operator communicates.
 struct Use {
   std::string_view op;
-  CommGroup (ParallelPlan::*group)() const;
+  CommGroup (RankLayout::*group)() const;
 };
-constexpr Use kUses[] = {{"all_reduce", &ParallelPlan::tensor_group},
-                         {"all_gather", &ParallelPlan::tensor_group},
-                         {"reduce_scatter", &ParallelPlan::tensor_group},
-                         {"context_all_gather", &ParallelPlan::context_group},
-                         {"context_reduce_scatter", &ParallelPlan::context_group},
-                         {"data_all_gather", &ParallelPlan::data_group},
-                         {"data_reduce_scatter", &ParallelPlan::data_group},
-                         {"expert_dispatch", &ParallelPlan::expert_group},
-                         {"expert_combine", &ParallelPlan::expert_group}};
+constexpr Use kUses[] = {{"all_reduce", &RankLayout::tensor_group},
+                         {"all_gather", &RankLayout::tensor_group},
+                         {"reduce_scatter", &RankLayout::tensor_group},
+                         {"context_all_gather", &RankLayout::context_group},
+                         {"context_reduce_scatter", &RankLayout::context_group},
+                         {"data_all_gather", &RankLayout::data_group},
+                         {"data_reduce_scatter", &RankLayout::data_group},
+                         {"expert_dispatch", &RankLayout::expert_group},
+                         {"expert_combine", &RankLayout::expert_group}};
 
 const Use& use_of(OpId op) {
   const std::string_view name = op_def(op).name;
@@ -61,9 +61,9 @@ void set_time(KernelTime& kernel, const CollectiveTime& time) {
 CollectiveTime CollectiveCosts::time(CollectiveKind kind, int64_t bytes, DType dtype,
                                      const CommGroup& group) const {
   const CollectiveTime time =
-      collective_time(kind, bytes, dtype, group, plan_.cluster, {.software = software_});
+      collective_time(kind, bytes, dtype, group, layout_.cluster, {.software = software_});
   extrapolated_ = extrapolated_ || time.extrapolated;
-  over_pcie_ = over_pcie_ || uses_pcie(group, plan_.cluster);
+  over_pcie_ = over_pcie_ || uses_pcie(group, layout_.cluster);
   return time;
 }
 
@@ -74,8 +74,8 @@ Exchange CollectiveCosts::exchange(CollectiveKind kind, int64_t bytes, DType dty
 
 Exchange CollectiveCosts::inside(const Kernel& kernel) const {
   const Use& use = use_of(kernel.op);
-  return exchange_of(
-      time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype, (plan_.*use.group)()));
+  return exchange_of(time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype,
+                          (layout_.*use.group)()));
 }
 
 void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& times) const {
@@ -83,19 +83,19 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
     const Kernel& kernel = program.kernels[i];
     if (!kernel.is<Collective>()) continue;
     const Use& use = use_of(kernel.op);
-    const CollectiveTime found =
-        time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype, (plan_.*use.group)());
+    const CollectiveTime found = time(collective_kind(kernel), collective_bytes(kernel),
+                                      kernel.dtype, (layout_.*use.group)());
     set_time(times[i], found);
   }
 }
 
 Exchange CollectiveCosts::send(int64_t bytes, DType dtype, bool divided) const {
-  const CommGroup pair = plan_.stage_pair();
+  const CommGroup pair = layout_.stage_pair();
   const bool between_nodes = pair.ranks_per_node == 1;
-  const bool in_parts = plan_.tp > 1 && between_nodes && !divided;
-  const int64_t sent = in_parts ? ceil_divide(bytes, plan_.tp) : bytes;
+  const bool in_parts = layout_.tp > 1 && between_nodes && !divided;
+  const int64_t sent = in_parts ? ceil_divide(bytes, layout_.tp) : bytes;
   Exchange sending = exchange(CollectiveKind::kSendRecv, sent, dtype, pair);
-  if (in_parts) sending += all_gather(bytes, dtype, plan_.tensor_group());
+  if (in_parts) sending += all_gather(bytes, dtype, layout_.tensor_group());
   return sending;
 }
 

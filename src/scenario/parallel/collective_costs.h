@@ -7,7 +7,7 @@
 
 #include "lower/program.h"
 #include "predict/predictor.h"
-#include "scenario/parallel/parallel_plan.h"
+#include "scenario/parallel/rank_layout.h"
 #include "sim/transfer.h"
 
 namespace tilecast {
@@ -29,8 +29,8 @@ struct Exchange {
 class CollectiveCosts {
  public:
   /// `software`: whose all-reduces run.
-  explicit CollectiveCosts(const ParallelPlan& plan, Software software = {})
-      : plan_(plan), software_(software) {}
+  explicit CollectiveCosts(const RankLayout& layout, Software software = {})
+      : layout_(layout), software_(software) {}
 
   /// Replaces the times of collectives inside of layers.
   void price(const Program& program, std::vector<KernelTime>& times) const;
@@ -62,7 +62,7 @@ class CollectiveCosts {
   CollectiveTime time(CollectiveKind kind, int64_t bytes, DType dtype,
                       const CommGroup& group) const;
 
-  const ParallelPlan& plan_;
+  const RankLayout& layout_;
   Software software_;
   mutable bool extrapolated_ = false, over_pcie_ = false;
 };

@@ -21,12 +21,12 @@ int64_t reduced_bytes(MainParams main_params, DType parameter, int64_t bytes) {
 /// Prepares and reduces the gradients of a part.
 class Reduction {
  public:
-  Reduction(const PassSetup& setup, const ParallelPlan& plan, const TimingSetup& timing,
+  Reduction(const PassSetup& setup, const RankLayout& layout, const TimingSetup& timing,
             const CollectiveCosts& costs)
-      : setup_(setup), plan_(plan), timing_(timing), costs_(costs) {}
+      : setup_(setup), layout_(layout), timing_(timing), costs_(costs) {}
 
   void add(ModelPart& part) const {
-    const bool buckets = plan_.data_ranks() > 1 && overlaps();
+    const bool buckets = layout_.data_ranks() > 1 && overlaps();
     const LastPass last = last_pass(part, buckets && copies());
     int64_t experts = 0;
     for (const ReadyGradient& g : last.gradients) {
@@ -34,9 +34,9 @@ class Reduction {
       if (is_of_experts(part, g)) experts = checked_add(experts, g.bytes);
     }
     part.load.last_backward_s = part.load.backward_s;
-    if (plan_.data_ranks() == 1) return;
+    if (layout_.data_ranks() == 1) return;
     part.reduce = reduce(part.gradient_bytes - experts);
-    part.reduce += reduce(experts, plan_.expert_data_group());
+    part.reduce += reduce(experts, layout_.expert_data_group());
     if (setup_.request.parallel.zero == Zero::kParameters) return gather_units(part);
     if (buckets) add_buckets(part, last);
   }
@@ -70,10 +70,10 @@ class Reduction {
 
   /// Expert-parallel ranks have different experts; weights of experts have three dimensions.
   bool is_of_experts(const ModelPart& part, const ReadyGradient& g) const {
-    return plan_.ep > 1 && is_expert_weight(part.pass.graph().tensor(g.gradient));
+    return layout_.ep > 1 && is_expert_weight(part.pass.graph().tensor(g.gradient));
   }
 
-  Exchange reduce(int64_t bytes) const { return reduce(bytes, plan_.data_group()); }
+  Exchange reduce(int64_t bytes) const { return reduce(bytes, layout_.data_group()); }
   Exchange reduce(int64_t bytes, const CommGroup& group) const {
     return setup_.request.parallel.zero == Zero::kNone
                ? costs_.all_reduce(bytes, dtype(), group)
@@ -129,7 +129,7 @@ class Reduction {
       const double limit = part.load.buckets.empty() ? std::min(kFirstBucket, cap) : cap;
       if (static_cast<double>(open) < limit && !last) continue;
       const Exchange reduction =
-          reduce(open, experts ? plan_.expert_data_group() : plan_.data_group());
+          reduce(open, experts ? layout_.expert_data_group() : layout_.data_group());
       const double before_s = stream.end_s();
       stream.run(copies_out[kind], 1);
       part.load.buckets.push_back({g.ready_s + part.slowed_s, reduction.seconds, reduction.transfer,
@@ -166,12 +166,12 @@ class Reduction {
 
   /// How the parameters of a unit are gathered, and their gradients reduced.
   void exchange(GatheredUnit& unit, const UnitBytes& bytes) const {
-    Exchange gather = costs_.all_gather(bytes.weights, dtype(), plan_.data_group()), reduction;
+    Exchange gather = costs_.all_gather(bytes.weights, dtype(), layout_.data_group()), reduction;
     if (bytes.gradients > 0) reduction += reduce(bytes.gradients);
     if (bytes.expert_weights > 0)
-      gather += costs_.all_gather(bytes.expert_weights, dtype(), plan_.expert_data_group());
+      gather += costs_.all_gather(bytes.expert_weights, dtype(), layout_.expert_data_group());
     if (bytes.expert_gradients > 0)
-      reduction += reduce(bytes.expert_gradients, plan_.expert_data_group());
+      reduction += reduce(bytes.expert_gradients, layout_.expert_data_group());
     unit.gather_s = gather.seconds;
     unit.gather_transfer = gather.transfer;
     unit.reduce_s = reduction.seconds;
@@ -189,7 +189,7 @@ class Reduction {
       const bool layer =
           tensor.segment >= 0 && graph.segments[static_cast<size_t>(tensor.segment)].is_layers();
       (layer ? bytes[static_cast<size_t>(tensor.segment)] : root)
-          .add(tensor, plan_.ep > 1 && is_expert_weight(tensor),
+          .add(tensor, layout_.ep > 1 && is_expert_weight(tensor),
                setup_.request.parallel.main_params.value_or(MainParams::kAsModel));
     }
     std::vector<GatheredUnit> units(1);
@@ -238,7 +238,7 @@ class Reduction {
   }
 
   const PassSetup& setup_;
-  const ParallelPlan& plan_;
+  const RankLayout& layout_;
   const TimingSetup& timing_;
   const CollectiveCosts& costs_;
   mutable std::map<int64_t, double> copy_times_;  ///< by bytes
@@ -246,9 +246,9 @@ class Reduction {
 
 }  // namespace
 
-void reduce_gradients(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
+void reduce_gradients(ModelPart& part, const PassSetup& setup, const RankLayout& layout,
                       const TimingSetup& timing, const CollectiveCosts& costs) {
-  Reduction(setup, plan, timing, costs).add(part);
+  Reduction(setup, layout, timing, costs).add(part);
 }
 
 }  // namespace tilecast

@@ -8,7 +8,7 @@ namespace tilecast {
 
 /// Adds the reduction of a part's gradients: in buckets while the backward pass runs, in one piece
 /// after it, or layer by layer with the gathering of its parameters (ZeRO 3).
-void reduce_gradients(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
+void reduce_gradients(ModelPart& part, const PassSetup& setup, const RankLayout& layout,
                       const TimingSetup& timing, const CollectiveCosts& costs);
 
 }  // namespace tilecast

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "memory/by_purpose.h"
 #include "memory/peak.h"
-#include "memory/plan.h"
 #include "ops/op_def.h"
 #include "passes/exchange.h"
 #include "passes/passes.h"
@@ -100,27 +100,29 @@ ModelModules rank_modules(const PassSetup& setup, const RankShare& share) {
 }
 
 Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
-  const auto& [setup, plan, whole] = shared;
-  const Request share = with_share(setup.request, {plan.micro_batch, *setup.request.seq / plan.cp});
-  Graph modules = divide_context(whole, plan.cp);
+  const auto& [setup, layout, whole] = shared;
+  const Request share =
+      with_share(setup.request, {layout.micro_batch, *setup.request.seq / layout.cp});
+  Graph modules = divide_context(whole, layout.cp);
   modules = divide_experts(
       modules,
-      {.ranks = plan.ep, .skew_percent = setup.request.execution.skew_percent.value_or(0)});
+      {.ranks = layout.ep, .skew_percent = setup.request.execution.skew_percent.value_or(0)});
   modules = part_of(modules, layers);
   const auto logits = [&] {
     const Shape& shape = modules.tensor(modules.outputs.front()).shape;
     return shape.empty() ? 0 : shape.back();
   };
   const int64_t all_logits = modules.outputs.empty() ? 0 : logits();
-  modules = shard(modules, {.ranks = plan.tp,
+  modules = shard(modules, {.ranks = layout.tp,
                             .training = true,
                             .sequence_parallel = setup.request.parallel.sequence_parallel});
   const bool divided_step = setup.request.parallel.zero != Zero::kNone;
-  return complete_graph(std::move(modules), setup.model, share, setup.precision,
-                        {.has_head = layers.has_end,
-                         .vocabulary_ranks = all_logits > 0 && logits() < all_logits ? plan.tp : 1,
-                         .optimizer_shards = divided_step ? plan.data_ranks() : 1,
-                         .expert_ranks = plan.ep});
+  return complete_graph(
+      std::move(modules), setup.model, share, setup.precision,
+      {.has_head = layers.has_end,
+       .vocabulary_ranks = all_logits > 0 && logits() < all_logits ? layout.tp : 1,
+       .optimizer_shards = divided_step ? layout.data_ranks() : 1,
+       .expert_ranks = layout.ep});
 }
 
 HostFedStream::Sequence launches_of(const Program& program, Phase phase,
@@ -146,7 +148,7 @@ ModelPart make_part(const SharedModel& shared, const LayerRange& layers, const T
       options, costs);
   part.optimizer =
       launches_of(part.pass.program(), Phase::kOptimizer, part.pass.times, timing.host_launch_s());
-  add_exchanges(part, shared.setup, shared.plan, timing, costs);
+  add_exchanges(part, shared.setup, shared.layout, timing, costs);
   return part;
 }
 
@@ -179,7 +181,7 @@ ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,
   return part;
 }
 
-void add_exchanges(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
+void add_exchanges(ModelPart& part, const PassSetup& setup, const RankLayout& layout,
                    const TimingSetup& timing, const CollectiveCosts& costs) {
   // The gradient that goes back has the same size.
   for (const ReceivedTensor& tensor : part.received) {
@@ -188,7 +190,7 @@ void add_exchanges(ModelPart& part, const PassSetup& setup, const ParallelPlan& 
     part.load.send_backward_s += sending.seconds;
     part.load.send_backward_transfer += sending.transfer;
   }
-  reduce_gradients(part, setup, plan, timing, costs);
+  reduce_gradients(part, setup, layout, timing, costs);
 }
 
 }  // namespace tilecast

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "scenario/parallel/collective_costs.h"
-#include "scenario/parallel/parallel_plan.h"
+#include "scenario/parallel/rank_layout.h"
 #include "scenario/pass/pass.h"
 #include "scenario/timed_pass.h"
 #include "sim/stream.h"
@@ -62,7 +62,7 @@ ModelModules rank_modules(const PassSetup& setup, const RankShare& share);
 /// A model that ranks share.
 struct SharedModel {
   const PassSetup& setup;
-  const ParallelPlan& plan;
+  const RankLayout& layout;
   const Graph& modules;  ///< see rank_modules
 };
 
@@ -76,7 +76,7 @@ ModelPart make_part(const SharedModel& shared, const LayerRange& layers, const T
 ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,
                         const CollectiveCosts& costs);
 /// Adds to such a part what it sends and how its gradients are reduced.
-void add_exchanges(ModelPart& part, const PassSetup& setup, const ParallelPlan& plan,
+void add_exchanges(ModelPart& part, const PassSetup& setup, const RankLayout& layout,
                    const TimingSetup& timing, const CollectiveCosts& costs);
 
 }  // namespace tilecast

@@ -25,26 +25,26 @@ class ParallelStep {
   ParallelStep(const PassSetup& setup, const TimingSetup& timing, const ModelModules& modules)
       : setup_(setup),
         modules_(modules.graph),
-        plan_(plan_parallel(setup.model, cluster_of(setup.device, setup.request), modules.layers,
-                            setup.request)),
-        costs_(plan_),
+        layout_(lay_out_ranks(setup.model, cluster_of(setup.device, setup.request), modules.layers,
+                              setup.request)),
+        costs_(layout_),
         timing_(timing) {
     timing_.price_collectives = [this](const Program& program, std::vector<KernelTime>& times) {
       costs_.price(program, times);
     };
     make_parts();
-    step_ = training_step(parts_, setup_, plan_, costs_);
+    step_ = training_step(parts_, setup_, layout_, costs_);
   }
 
-  const ParallelPlan& plan() const { return plan_; }
+  const RankLayout& layout() const { return layout_; }
   const CollectiveCosts& costs() const { return costs_; }
   const Graph& modules() const { return modules_; }
   const TrainingStep& step() const { return step_; }
   /// The parts of a stage.
   std::vector<const ModelPart*> parts_of(int64_t stage) const {
     std::vector<const ModelPart*> parts;
-    for (int64_t c = 0; c < plan_.pipeline.chunks; ++c)
-      parts.push_back(parts_[static_cast<size_t>(c * plan_.pp + stage)]);
+    for (int64_t c = 0; c < layout_.pipeline.chunks; ++c)
+      parts.push_back(parts_[static_cast<size_t>(c * layout_.pp + stage)]);
     return parts;
   }
   const std::vector<const ModelPart*>& parts() const { return parts_; }
@@ -53,11 +53,11 @@ class ParallelStep {
   /// Parts with the same numbers of the same layers are alike.
   void make_parts() {
     std::map<std::vector<int64_t>, const ModelPart*> known;
-    for (const LayerRange& layers : plan_.parts) {
+    for (const LayerRange& layers : layout_.parts) {
       const ModelPart*& part = known[segment_runs(modules_, layers)];
       if (part == nullptr) {
         owned_.push_back(std::make_unique<ModelPart>(
-            make_part({setup_, plan_, modules_}, layers, timing_, costs_)));
+            make_part({setup_, layout_, modules_}, layers, timing_, costs_)));
         part = owned_.back().get();
       }
       parts_.push_back(part);
@@ -66,7 +66,7 @@ class ParallelStep {
 
   const PassSetup& setup_;
   const Graph& modules_;
-  ParallelPlan plan_;
+  RankLayout layout_;
   CollectiveCosts costs_;
   TimingSetup timing_;
   std::vector<std::unique_ptr<ModelPart>> owned_;
@@ -122,7 +122,7 @@ struct Work {
 /// How often a launch of a phase runs in a step, in parts that are used `uses` times.
 int64_t runs_of(Phase phase, int64_t uses, const ParallelStep& step) {
   return phase == Phase::kOptimizer ? uses
-                                    : checked_multiply(uses, step.plan().pipeline.microbatches);
+                                    : checked_multiply(uses, step.layout().pipeline.microbatches);
 }
 
 /// The distinct parts of the model in order, and how often each is used.
@@ -149,7 +149,8 @@ void add_even_work(Work& work, const ParallelStep& step, const ModelPart& part, 
   const auto number = static_cast<size_t>(
       std::find(step.parts().begin(), step.parts().end(), &part) - step.parts().begin());
   const PassSetup even{setup.model, setup.device, request, setup.precision};
-  const Graph graph = part_graph({even, step.plan(), step.modules()}, step.plan().parts[number]);
+  const Graph graph =
+      part_graph({even, step.layout(), step.modules()}, step.layout().parts[number]);
   const Program program = lower(graph);
   for (const Launch& launch : program.launches) {
     const Kernel& kernel = program.kernels[launch.kernel];
@@ -178,9 +179,9 @@ void add_rows(Forecast& f, const ParallelStep& step, const PassSetup& setup) {
       f.kernels.push_back(std::move(row));
     }
   }
-  f.flops = work.flops / step.plan().pp;
-  f.model_flops = work.model_flops / step.plan().pp;
-  f.bytes = work.bytes / step.plan().pp;
+  f.flops = work.flops / step.layout().pp;
+  f.model_flops = work.model_flops / step.layout().pp;
+  f.bytes = work.bytes / step.layout().pp;
 }
 
 StageForecast describe_stage(const ParallelStep& step, int64_t stage, const StageTimes& times,
@@ -191,9 +192,9 @@ StageForecast describe_stage(const ParallelStep& step, int64_t stage, const Stag
                   .exposed_communication_s = times.exposed_communication_s,
                   .bubble_s = times.bubble_s,
                   .memory = memory};
-  const ParallelPlan& plan = step.plan();
-  for (int64_t c = 0; c < plan.pipeline.chunks; ++c)
-    f.layers += plan.parts[static_cast<size_t>(c * plan.pp + stage)].count;
+  const RankLayout& layout = step.layout();
+  for (int64_t c = 0; c < layout.pipeline.chunks; ++c)
+    f.layers += layout.parts[static_cast<size_t>(c * layout.pp + stage)].count;
   for (const ModelPart* part : step.parts_of(stage)) {
     f.forward_s += part->load.forward_s;
     f.backward_s += part->load.backward_s;
@@ -221,18 +222,18 @@ void add_parts(Forecast& f, ParallelForecast& p, const StageTimes& times) {
 void add_stages(Forecast& f, const ParallelStep& step, const StepTimes& times,
                 const PassSetup& setup) {
   ParallelForecast p;
-  const ParallelPlan& plan = step.plan();
-  p.cluster = plan.cluster.id;
-  p.cluster_name = plan.cluster.name;
-  p.nodes = plan.cluster.nodes;
-  p.ranks = plan.ranks();
-  p.micro_batch_size = plan.micro_batch;
-  p.microbatches = plan.pipeline.microbatches;
-  p.virtual_stages = plan.pipeline.chunks;
-  p.simulated_ranks = times.simulated_replicas * plan.pp;
-  for (int64_t s = 0; s < plan.pp; ++s) {
+  const RankLayout& layout = step.layout();
+  p.cluster = layout.cluster.id;
+  p.cluster_name = layout.cluster.name;
+  p.nodes = layout.cluster.nodes;
+  p.ranks = layout.ranks();
+  p.micro_batch_size = layout.micro_batch;
+  p.microbatches = layout.pipeline.microbatches;
+  p.virtual_stages = layout.pipeline.chunks;
+  p.simulated_ranks = times.simulated_replicas * layout.pp;
+  for (int64_t s = 0; s < layout.pp; ++s) {
     const StageTimes& stage = times.stages[static_cast<size_t>(s)];
-    const PassMemory memory = rank_memory(step.parts_of(s), s, setup, plan);
+    const PassMemory memory = rank_memory(step.parts_of(s), s, setup, layout);
     if (s == 0 || memory.peak_bytes > f.memory.peak_bytes) f.memory = memory;
     p.stages.push_back(describe_stage(step, s, stage, memory));
     const auto slowest = static_cast<size_t>(p.slowest_stage);
@@ -252,7 +253,7 @@ double host_wait_s(const ParallelStep& step, int64_t stage) {
           part->pass.program().launches[event.launch].node->phase == Phase::kOptimizer;
       (once ? optimizer_s : passes_s) -= event.duration_s * static_cast<double>(event.count);
     }
-    wait_s += static_cast<double>(step.plan().pipeline.microbatches) * std::max(0.0, passes_s) +
+    wait_s += static_cast<double>(step.layout().pipeline.microbatches) * std::max(0.0, passes_s) +
               std::max(0.0, optimizer_s) + std::max(0.0, part->copies_s - part->copy_kernels_s);
   }
   return wait_s;
@@ -290,7 +291,7 @@ void add_warnings(Forecast& f, const ParallelStep& step, const PassSetup& setup,
       .unmeasured = step.costs().extrapolated(),
       .one_server = step.costs().over_pcie() && !is_path(setup.request.parallel.cluster)};
   const double share = f.latency_s > 0 ? mean_exposed_s(*f.parallel) / f.latency_s : 0;
-  for (Warning& warning : link_warnings(step.plan().cluster, step.plan().ranks(), links, share))
+  for (Warning& warning : link_warnings(step.layout().cluster, step.layout().ranks(), links, share))
     warnings.push_back(std::move(warning));
 }
 
@@ -324,7 +325,7 @@ void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& t
     f.parallel->vocab_size = modules.vocabulary->rows;
     f.parallel->padded_vocab_size = modules.vocabulary->padded;
   }
-  for (int64_t s = 0; s < step.plan().pp; ++s)
+  for (int64_t s = 0; s < step.layout().pp; ++s)
     f.host_wait_s = std::max(f.host_wait_s, host_wait_s(step, s));
   add_warnings(f, step, setup, timing);
 }
@@ -332,13 +333,13 @@ void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& t
 std::vector<StepOperation> parallel_operations(const PassSetup& setup, const TimingSetup& timing) {
   const ModelModules modules = rank_modules(setup, rank_share(setup.model, setup.request));
   const ParallelStep step(setup, timing, modules);
-  const ParallelPlan& plan = step.plan();
+  const RankLayout& layout = step.layout();
   std::vector<StepOperation> operations;
   for (StepEvent& event : simulate_step(step.step(), Folding::kSymmetric, Events::kAll).events)
     operations.push_back({.name = std::move(event.name),
                           .stream = std::string(stream_name(event.stream)),
                           .communication = event.stream != StepStream::kCompute,
-                          .rank = (event.stage * plan.dp + event.replica) * plan.width(),
+                          .rank = (event.stage * layout.dp + event.replica) * layout.width(),
                           .start_s = event.start_s,
                           .duration_s = event.duration_s,
                           .critical = event.critical});

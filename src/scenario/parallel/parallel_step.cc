@@ -6,13 +6,13 @@ namespace tilecast {
 namespace {
 
 StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
-                     const PassSetup& setup, const ParallelPlan& plan,
+                     const PassSetup& setup, const RankLayout& layout,
                      const CollectiveCosts& costs) {
   StageLoad load;
   const Parallel& p = setup.request.parallel;
   int64_t weights = 0, experts = 0;
-  for (int64_t c = 0; c < plan.pipeline.chunks; ++c) {
-    const auto number = static_cast<size_t>(c * plan.pp + stage);
+  for (int64_t c = 0; c < layout.pipeline.chunks; ++c) {
+    const auto number = static_cast<size_t>(c * layout.pp + stage);
     const ModelPart& part = *parts[number];
     load.parts.push_back(part.load);
     // The next part gets as much as it sends back.
@@ -23,7 +23,7 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
     }
     load.optimizer_s += part.optimizer_s;
     weights = checked_add(weights, part.trained_bytes);
-    if (plan.ep > 1) experts = checked_add(experts, part.trained_expert_bytes);
+    if (layout.ep > 1) experts = checked_add(experts, part.trained_expert_bytes);
     if (part.load.buckets.empty() && part.load.units.empty()) {
       load.reduce_rest_s += part.reduce.seconds;
       load.reduce_rest_transfer += part.reduce.transfer;
@@ -31,9 +31,10 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
   }
   const bool gathers = p.zero == Zero::kOptimizer || p.zero == Zero::kGradients;
   if (gathers && setup.request.optimizer.value_or(Optimizer::kNone) != Optimizer::kNone) {
-    Exchange gather = costs.all_gather(weights - experts, setup.precision.dtype, plan.data_group());
+    Exchange gather =
+        costs.all_gather(weights - experts, setup.precision.dtype, layout.data_group());
     if (experts > 0)
-      gather += costs.all_gather(experts, setup.precision.dtype, plan.expert_data_group());
+      gather += costs.all_gather(experts, setup.precision.dtype, layout.expert_data_group());
     load.gather_parameters_s = gather.seconds;
     load.gather_parameters_transfer = gather.transfer;
   }
@@ -43,15 +44,15 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
 }  // namespace
 
 TrainingStep training_step(const std::vector<const ModelPart*>& parts, const PassSetup& setup,
-                           const ParallelPlan& plan, const CollectiveCosts& costs) {
+                           const RankLayout& layout, const CollectiveCosts& costs) {
   TrainingStep step;
-  step.pipeline = plan.pipeline;
-  step.replicas = plan.dp;
-  step.width = plan.width();
-  step.slow = plan.slow;
-  for (int64_t s = 0; s < plan.pp; ++s)
-    step.stages.push_back(stage_load(parts, s, setup, plan, costs));
-  if (plan.pp == 1) return step;
+  step.pipeline = layout.pipeline;
+  step.replicas = layout.dp;
+  step.width = layout.width();
+  step.slow = layout.slow;
+  for (int64_t s = 0; s < layout.pp; ++s)
+    step.stages.push_back(stage_load(parts, s, setup, layout, costs));
+  if (layout.pp == 1) return step;
   const Graph &first = parts.front()->pass.graph(), &last = parts.back()->pass.graph();
   int64_t shared = 0;
   DType dtype = DType::kFp32;
@@ -59,7 +60,7 @@ TrainingStep training_step(const std::vector<const ModelPart*>& parts, const Pas
     shared = checked_add(shared, tensor_bytes(first.tensor(id)));
     dtype = first.tensor(id).dtype;
   }
-  const Exchange sharing = costs.all_reduce(shared, dtype, plan.first_and_last());
+  const Exchange sharing = costs.all_reduce(shared, dtype, layout.first_and_last());
   step.share_embeddings_s = sharing.seconds;
   step.share_embeddings_transfer = sharing.transfer;
   return step;

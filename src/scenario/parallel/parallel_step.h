@@ -10,6 +10,6 @@ namespace tilecast {
 
 /// `parts`: by their number in the model (pointers may repeat).
 TrainingStep training_step(const std::vector<const ModelPart*>& parts, const PassSetup& setup,
-                           const ParallelPlan& plan, const CollectiveCosts& costs);
+                           const RankLayout& layout, const CollectiveCosts& costs);
 
 }  // namespace tilecast

@@ -10,9 +10,10 @@ namespace {
 
 /// One rank's share of bytes that the data-parallel ranks divide. `experts`: the part of the bytes
 /// in experts, which `ep` times fewer ranks have.
-int64_t share(int64_t bytes, int64_t experts, bool divided, const ParallelPlan& plan) {
+int64_t share(int64_t bytes, int64_t experts, bool divided, const RankLayout& layout) {
   if (!divided) return bytes;
-  return ceil_divide(checked_add(bytes, checked_multiply(experts, plan.ep - 1)), plan.data_ranks());
+  return ceil_divide(checked_add(bytes, checked_multiply(experts, layout.ep - 1)),
+                     layout.data_ranks());
 }
 
 /// What the parts of a stage keep adds up; one of them computes at a time.
@@ -55,29 +56,29 @@ void set_step_peak(PassMemory& memory, const PartMemory& all, Zero zero) {
 
 }  // namespace
 
-bool is_plain(const Request& request, const ParallelPlan& plan) {
-  return plan.pipeline.chunks == 1 && plan.pipeline.microbatches == 1 &&
+bool is_plain(const Request& request, const RankLayout& layout) {
+  return layout.pipeline.chunks == 1 && layout.pipeline.microbatches == 1 &&
          request.parallel.zero == Zero::kNone && !request.parallel.has_fp32_copies();
 }
 
 PassMemory rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
-                       const PassSetup& setup, const ParallelPlan& plan) {
+                       const PassSetup& setup, const RankLayout& layout) {
   const Parallel& p = setup.request.parallel;
   PassMemory memory =
       forecast_memory(parts.front()->pass.graph(), parts.front()->pass.work->memory, setup);
-  const PartMemory all = all_parts(parts, most_in_flight(plan.pipeline, stage));
+  const PartMemory all = all_parts(parts, most_in_flight(layout.pipeline, stage));
   memory.weights_bytes =
-      share(all.weights_bytes, all.expert_weights_bytes, p.zero == Zero::kParameters, plan);
+      share(all.weights_bytes, all.expert_weights_bytes, p.zero == Zero::kParameters, layout);
   memory.gradients_bytes =
-      share(all.gradients_bytes, all.expert_gradients_bytes, p.zero >= Zero::kGradients, plan);
+      share(all.gradients_bytes, all.expert_gradients_bytes, p.zero >= Zero::kGradients, layout);
   memory.optimizer_bytes = all.optimizer_bytes;  // the optimizer step was divided already
   memory.activations_bytes = all.saved_bytes + all.working_bytes + all.inputs_bytes;
   memory.optimizer_temporaries_bytes = all.optimizer_temporaries_bytes;
-  const bool plain = parts.size() == 1 && is_plain(setup.request, plan);
+  const bool plain = parts.size() == 1 && is_plain(setup.request, layout);
   if (!plain) set_step_peak(memory, all, p.zero);
   // DistributedDataParallel's buckets are as large as the gradients; Megatron's gradients are views
   // of its buffer.
-  if (plan.data_ranks() > 1 && !p.has_fp32_copies() && p.zero == Zero::kNone) {
+  if (layout.data_ranks() > 1 && !p.has_fp32_copies() && p.zero == Zero::kNone) {
     memory.gradient_buckets_bytes = all.gradients_bytes;
     memory.at_peak.gradients_bytes =
         checked_add(memory.at_peak.gradients_bytes, all.gradients_bytes);

@@ -11,7 +11,7 @@
 #include "request/access.h"
 #include "scenario/internal.h"
 #include "scenario/memory_total.h"
-#include "scenario/parallel/parallel_plan.h"
+#include "scenario/parallel/rank_layout.h"
 #include "scenario/pass/pass.h"
 #include "scenario/pass/pass_images.h"
 #include "tilecast/error.h"
@@ -91,7 +91,7 @@ void add_points(MemoryTimeline& timeline, const Graph& graph, const Lifetimes& l
   const std::vector<BytesByUse> bytes = bytes_by_step(lifetimes);
   int64_t most = -1;
   for (size_t i = 0; i < lifetimes.steps.size(); ++i) {
-    const MemoryStep& step = lifetimes.steps[i];
+    const NodeRun& step = lifetimes.steps[i];
     const Node& node = graph.nodes[static_cast<size_t>(step.node)];
     timeline.points.push_back({.phase = phase_name(node.phase),
                                .segment = graph.segments[static_cast<size_t>(step.segment)].name,

@@ -140,7 +140,8 @@ PrecisionRequest precision_request(const Request& request) {
 
 void check_is_pass(const Request& request) {
   if (request.kind != RequestKind::kPass)
-    throw Error(ErrorKind::kInput, "expected a request for one pass; use forecast_llm for prompts");
+    throw Error(ErrorKind::kInput,
+                "expected a request for one pass; use forecast_generation for prompts");
 }
 
 void check_pass(const Request& request) {

@@ -7,8 +7,8 @@
 
 #include "devices/device.h"
 #include "importers/model.h"
+#include "memory/by_purpose.h"
 #include "memory/lifetimes.h"
-#include "memory/plan.h"
 #include "passes/vocabulary.h"
 #include "scenario/fit.h"
 #include "scenario/precision.h"
@@ -78,7 +78,7 @@ struct PassSetup {
 
 PassMemory forecast_memory(const Graph& graph, const PassSetup& setup);
 /// The same, of a plan that was made before.
-PassMemory forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup);
+PassMemory forecast_memory(const Graph& graph, const MemoryByPurpose& plan, const PassSetup& setup);
 
 /// nullopt if not even one sequence fits.
 std::optional<int64_t> largest_fitting_batch(const PassSetup& setup,

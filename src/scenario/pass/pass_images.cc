@@ -10,7 +10,7 @@
 #include "ops/builder.h"
 #include "ops/op_def.h"
 #include "ops/validate.h"
-#include "scenario/generation/llm_images.h"
+#include "scenario/generation/served_images.h"
 
 namespace tilecast {
 namespace {

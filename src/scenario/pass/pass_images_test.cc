@@ -4,7 +4,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
@@ -147,8 +147,8 @@ TEST(PassImages, ATowerOfAnotherWidthThanTheTextIsRefusedWithImages) {
                "the vision tower's tokens have a width of 300, those of the text, which they "
                "replace, of 1024");
   Request prompt{.kind = RequestKind::kGenerate, .prompt = 64, .output = 2};
-  EXPECT_ERROR(forecast_llm(forecaster(), model_from_text(config.dump(), "config.json"),
-                            load_gpu_ref("H200"), with_images(prompt, 1, 224)),
+  EXPECT_ERROR(forecast_generation(forecaster(), model_from_text(config.dump(), "config.json"),
+                                   load_gpu_ref("H200"), with_images(prompt, 1, 224)),
                kInput, "tokens have a width of 300");
 }
 

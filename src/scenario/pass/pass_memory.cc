@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "base/checked.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 #include "scenario/internal.h"
 #include "scenario/memory_total.h"
 #include "scenario/pass/pass.h"
@@ -25,10 +25,12 @@ MemoryParts parts_of(const BytesByUse& bytes) {
 }
 
 PassMemory forecast_memory(const Graph& graph, const PassSetup& setup) {
-  return forecast_memory(graph, plan_memory(graph, {.zero_grad = setup.request.zero_grad}), setup);
+  return forecast_memory(graph, memory_by_purpose(graph, {.zero_grad = setup.request.zero_grad}),
+                         setup);
 }
 
-PassMemory forecast_memory(const Graph& graph, const MemoryPlan& plan, const PassSetup& setup) {
+PassMemory forecast_memory(const Graph& graph, const MemoryByPurpose& plan,
+                           const PassSetup& setup) {
   const SoftwareStack& stack =
       software_def(setup.request.execution.software.value_or(Software{})).memory;
   PassMemory memory{bare_rank(setup.device, stack, setup.request.mode)};

@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "lower/program.h"
-#include "memory/plan.h"
+#include "memory/by_purpose.h"
 
 namespace tilecast {
 
@@ -12,12 +12,12 @@ namespace tilecast {
 struct PassWork {
   Graph graph;
   Program program;  ///< points into the graph
-  MemoryPlan memory;
+  MemoryByPurpose memory;
 
   PassWork(Graph pass, const LifetimeOptions& lifetimes)
       : graph(std::move(pass)),
         program(lower(graph)),
-        memory(plan_memory(graph, lifetimes)),
+        memory(memory_by_purpose(graph, lifetimes)),
         options(lifetimes) {}
   PassWork(const PassWork&) = delete;
   PassWork& operator=(const PassWork&) = delete;
@@ -25,7 +25,7 @@ struct PassWork {
   /// To be called when sizes of the graph were changed.
   void sizes_changed() {
     program = lower(graph);
-    memory = plan_memory(graph, options);
+    memory = memory_by_purpose(graph, options);
   }
 
  private:

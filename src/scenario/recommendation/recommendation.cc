@@ -12,7 +12,7 @@
 #include "placement/costs.h"
 #include "placement/search.h"
 #include "scenario/memory_total.h"
-#include "scenario/parallel/parallel_plan.h"
+#include "scenario/parallel/rank_layout.h"
 #include "scenario/pass/model_facts.h"
 #include "scenario/recommendation/table_kernels.h"
 #include "scenario/warnings.h"
@@ -46,7 +46,7 @@ void check_degrees(const Request& request) {
 }
 
 /// The MLPs and the interaction on one rank, with the sums of the tables as an input.
-TimedPass dense_pass(const PassSetup& setup, const ParallelPlan& plan, const TimingSetup& timing) {
+TimedPass dense_pass(const PassSetup& setup, const RankLayout& plan, const TimingSetup& timing) {
   Request share = setup.request;
   share.batch = plan.micro_batch;
   Graph graph = setup.model.recommendation->build_dense(graph_request(share, setup.precision));
@@ -62,7 +62,7 @@ class RecommendationPass {
   RecommendationPass(const PassSetup& setup, const TimingSetup& timing, int64_t layers)
       : setup_(setup),
         timing_(timing),
-        plan_(plan_parallel(setup.model, cluster_of(setup.device, setup.request), layers,
+        plan_(lay_out_ranks(setup.model, cluster_of(setup.device, setup.request), layers,
                             setup.request)),
         dense_(dense_pass(setup, plan_, timing)),
         memory_(forecast_memory(dense_.graph(), dense_.work->memory, setup)),
@@ -266,7 +266,7 @@ class RecommendationPass {
       if (std::find(ranks.begin(), ranks.end(), static_cast<int32_t>(rank)) == ranks.end())
         continue;
       bytes +=
-          part_bytes(placing_, t, problem_.tables[t].choices[placement_[t].choice]).state_bytes;
+          shard_bytes(placing_, t, problem_.tables[t].choices[placement_[t].choice]).state_bytes;
     }
     return bytes;
   }
@@ -303,7 +303,7 @@ class RecommendationPass {
 
   const PassSetup& setup_;
   const TimingSetup& timing_;
-  ParallelPlan plan_;
+  RankLayout plan_;
   TimedPass dense_;
   PassMemory memory_;
   PlacementSetup placing_;

@@ -16,7 +16,7 @@ TableKernels table_kernels(const PlacementSetup& placing, const ShardProblem& pr
     const auto& ranks = placement[t].ranks;
     if (std::find(ranks.begin(), ranks.end(), static_cast<int32_t>(rank)) == ranks.end()) continue;
     const ShardChoice& choice = problem.tables[t].choices[placement[t].choice];
-    works.push_back(part_work(placing, t, choice));
+    works.push_back(shard_work(placing, t, choice));
     if (choice.way == ShardWay::kReplicated && placing.mode == Mode::kTraining)
       replicated_s += dense_update_s(placing, t, choice);
   }

@@ -175,8 +175,8 @@ ProductForecast tune_product(const std::string& text, const GpuRef& gpu,
     if (forecast.kernels.size() < top)
       forecast.kernels.push_back(
           {k.tile_m, k.tile_n, k.depth_u, k.split, matrix_instruction_name(k), k.probability});
-  for (const tuning::TensilePart& part : answer.parts) {
-    auto& [name, values] = forecast.parts.emplace_back(part.name, std::vector<PartValue>());
+  for (const tuning::TensileParameter& part : answer.parts) {
+    auto& [name, values] = forecast.parts.emplace_back(part.name, std::vector<ParameterValue>());
     for (const auto& [value, probability] : part.values) values.push_back({value, probability});
     values.resize(std::min(values.size(), top));
   }

@@ -1,0 +1,81 @@
+#include "memory/by_purpose.h"
+
+#include "base/checked.h"
+
+namespace tilecast {
+
+int64_t block_bytes(int64_t bytes) {
+  constexpr int64_t kBlock = 512;
+  return checked_multiply(ceil_divide(bytes, kBlock), kBlock);
+}
+
+std::optional<MemoryUse> permanent_use(const Tensor& tensor, ZeroGrad zero_grad) {
+  switch (tensor.kind) {
+    case TensorKind::kWeight:
+    case TensorKind::kBuffer:
+      return MemoryUse::kWeights;
+    case TensorKind::kCache:
+      return MemoryUse::kCache;
+    case TensorKind::kOptimizer:
+      return MemoryUse::kOptimizer;
+    case TensorKind::kInput:
+      return MemoryUse::kInputs;
+    case TensorKind::kGradient:
+      if (zero_grad == ZeroGrad::kZeros) return MemoryUse::kGradients;
+      break;
+    case TensorKind::kActivation:
+    case TensorKind::kReference:
+      break;
+  }
+  return std::nullopt;
+}
+
+BytesByUse permanent_bytes(const Graph& graph, ZeroGrad zero_grad) {
+  BytesByUse bytes{};
+  for (const Tensor& tensor : graph.tensors) {
+    const std::optional<MemoryUse> use = permanent_use(tensor, zero_grad);
+    if (!use) continue;
+    int64_t& total = bytes[static_cast<size_t>(*use)];
+    total = checked_add(total, checked_multiply(block_bytes(memory_bytes(tensor)),
+                                                graph.repeat_of(tensor.segment)));
+  }
+  return bytes;
+}
+
+MemoryByPurpose memory_by_purpose(const Graph& graph, const LifetimeOptions& options) {
+  MemoryByPurpose plan;
+  for (const Tensor& tensor : graph.tensors) {
+    const int64_t bytes = checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment));
+    const auto add = [&](int64_t& total) { total = checked_add(total, bytes); };
+    switch (tensor.kind) {
+      case TensorKind::kWeight:
+      case TensorKind::kBuffer:
+        add(plan.weights_bytes);
+        break;
+      case TensorKind::kGradient:
+        add(plan.gradients_bytes);
+        break;
+      case TensorKind::kCache:
+        add(plan.cache_bytes);
+        break;
+      case TensorKind::kOptimizer:
+        add(plan.optimizer_bytes);
+        break;
+      case TensorKind::kInput:
+        add(plan.inputs_bytes);
+        break;
+      case TensorKind::kActivation:
+      case TensorKind::kReference:
+        break;
+    }
+  }
+  const Lifetimes lifetimes = find_lifetimes(graph, options);
+  plan.peak = find_peak(lifetimes);
+  plan.activations_bytes = plan.peak.computed_bytes;
+  plan.optimizer_temporaries_bytes = plan.peak.optimizer_computed_bytes;
+  if (static_cast<size_t>(plan.peak.step) < lifetimes.steps.size())
+    plan.peak_node = lifetimes.steps[static_cast<size_t>(plan.peak.step)].node;
+  return plan;
+}
+
+}  // namespace tilecast

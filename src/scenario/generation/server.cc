@@ -1,0 +1,229 @@
+#include "scenario/generation/server.h"
+
+#include <algorithm>
+#include <deque>
+#include <span>
+
+#include "base/checked.h"
+#include "request/load.h"
+#include "scenario/generation/drafts.h"
+#include "scenario/generation/generation_memory.h"
+#include "scenario/generation/offered_load.h"
+#include "scenario/generation/single_request.h"
+#include "scenario/generation/step_costs.h"
+
+namespace tilecast {
+namespace {
+
+Distribution distribution(const LatencySummary& s, const Interval& alone) {
+  return {with_interval_of(alone, s.mean_s), with_interval_of(alone, s.median_s),
+          with_interval_of(alone, s.p99_s)};
+}
+
+ServerMetrics part(const RequestSummary& s, const GenerationForecast& alone) {
+  return {.requests = s.requests,
+          .ttft = distribution(s.ttft, alone.ttft),
+          .tpot = distribution(s.tpot, alone.tpot),
+          .e2e = distribution(s.e2e, alone.request),
+          .requests_per_s = s.requests_per_s,
+          .output_tokens_per_s = s.output_tokens_per_s,
+          .total_tokens_per_s = s.total_tokens_per_s};
+}
+
+/// Sizes of frequent steps, which are not interpolated.
+std::vector<int64_t> usual_sizes(const Request& r, const ServerLimits& limits) {
+  std::vector<int64_t> sizes = {limits.max_num_batched_tokens, limits.max_num_seqs};
+  if (r.load.max_prompt <= r.prompt && r.load.trace.empty()) sizes.push_back(r.prompt);
+  const int64_t batches = checked_multiply(r.execution.dp, r.execution.pp);
+  if (r.load.concurrency > 0)
+    sizes.push_back(std::min(ceil_divide(r.load.concurrency, batches), limits.max_num_seqs));
+  return sizes;
+}
+
+/// The times of steps on all stages of a server.
+class ServerCosts {
+ public:
+  ServerCosts(const ServedModel& served, const std::vector<int64_t>& sizes, KnownTimes& known)
+      : served_(served) {
+    for (size_t part = 0; part < served.stages.size(); ++part)
+      costs_.emplace_back(served, part, sizes, known);
+  }
+
+  void add_seconds(std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
+    for (size_t part = 0; part < costs_.size(); ++part)
+      stage_s.insert(stage_s.end(), static_cast<size_t>(served_.stages[part].count),
+                     costs_[part].seconds(ranks));
+  }
+
+ private:
+  const ServedModel& served_;
+  std::deque<StepCosts> costs_;  ///< their functions point into them
+};
+
+/// The limits of a server but the number of its cache blocks.
+ServerLimits server_limits(const ServedModel& served) {
+  ServerLimits limits = make_limits(served.asked);
+  limits.dp = served.plan.dp;
+  limits.pp = served.plan.pp;
+  limits.tokens_per_step = tokens_per_step(served.asked.deployment.speculation);
+  return limits;
+}
+
+/// The request of one typical request, with the load that was asked for.
+Request with_load(const ServedModel& served, const Request& asked) {
+  Request typical = served.asked;
+  typical.load.concurrency = asked.load.concurrency;
+  return typical;
+}
+
+GenerationForecast::Serving describe(const ServingResult& s, const Request& request,
+                                     const ServerLimits& limits, const GenerationForecast& alone) {
+  const Load& asked = request.load;
+  GenerationForecast::Serving result;
+  result.rate = asked.rate;
+  result.concurrency = asked.concurrency;
+  result.trace = !asked.trace.empty();
+  result.max_num_seqs = limits.max_num_seqs;
+  result.max_num_batched_tokens = limits.max_num_batched_tokens;
+  // One server, over its data-parallel ranks.
+  result.cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp});
+  result.most_sequences =
+      std::min(checked_multiply(limits.max_num_seqs, limits.dp), *alone.memory.largest_batch);
+  result.most_in_flight = s.most_in_flight;
+  result.all = part(s.all, alone);
+  if (s.steady) result.steady = part(*s.steady, alone);
+  result.ttft_limit_s = asked.ttft_s;
+  result.tpot_limit_s = asked.tpot_s;
+  if (asked.ttft_s || asked.tpot_s)
+    result.goodput_requests_per_s = goodput(s, asked.ttft_s, asked.tpot_s);
+  result.mean_batch = s.mean_batch;
+  result.busy_share = s.busy_share;
+  result.cache_use = s.cache_use;
+  result.preemptions = s.preemptions;
+  result.keeps_up = s.keeps_up;
+  result.gpus = all_gpus(request);
+  result.replicas = request.deployment.replicas;
+  return result;
+}
+
+PrefillPoolForecast describe(const ServingResult& s, const PrefillWorkers& workers,
+                             const Request& request, const ServerLimits& limits) {
+  const PrefillPool& pool = request.deployment.prefill;
+  return {.workers = pool.workers,
+          .tp = pool.tp,
+          .pp = pool.pp,
+          .dp = pool.dp,
+          .ep = pool.ep,
+          .gpus = prefill_worker_gpus(request),
+          .cache_tokens = checked_product({limits.cache_blocks, limits.block_tokens, limits.dp}),
+          .busy_share = s.prefill_busy_share,
+          .transfer_s = workers.after_prefill_s(request.prompt),
+          .mean_transfer_s = s.mean_transfer_s};
+}
+
+}  // namespace
+
+/// A load, and the limits of the servers under it.
+struct Server::Under {
+  ServingLoad load;
+  Request typical;
+  ServerLimits limits, worker_limits;
+  int64_t worker_bytes = 0;
+};
+
+Server::Server(const ServedModel& served, const PrefillWorkers* workers, KnownServer& known)
+    : served_(served),
+      workers_(workers),
+      known_(known),
+      memory_(known.memory_of(known.server_memory, served)),
+      worker_memory_(
+          workers == nullptr ? nullptr : &known.memory_of(known.worker_memory, workers->served())) {
+}
+
+const ServerMemory& KnownServer::memory_of(std::optional<ServerMemory>& known,
+                                           const ServedModel& served) {
+  if (!known) known = tilecast::server_memory(served);
+  return *known;
+}
+
+void Server::add_memory(GenerationForecast& f, Under& under, Advice advice) const {
+  under.limits = server_limits(served_);
+  const int64_t needed = add_server_memory(f, served_, memory_, under.load, under.limits);
+  if (advice == Advice::kGive) warn_of_memory(f, served_, needed);
+  if (workers_ == nullptr) return;
+  const ServedModel& served = workers_->served();
+  under.worker_limits = server_limits(served);
+  GenerationForecast worker{.continuous = true};
+  const int64_t worker_needed = add_server_memory(worker, served, *worker_memory_,
+                                                  prompts_only(under.load), under.worker_limits);
+  if (advice == Advice::kGive) tilecast::warn_of_memory(worker, served, worker_needed);
+  under.worker_bytes = worker.memory.peak_bytes;
+  f.memory.fits = f.memory.fits && worker.memory.fits;
+  for (Warning& warning : worker.warnings) {
+    warning.facts.push_back({"prefill", int64_t{1}});
+    f.warnings.push_back(std::move(warning));
+  }
+}
+
+std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
+                                                            const GenerationForecast& alone) const {
+  const Request& request = under.typical;
+  ServerCosts costs(served_, usual_sizes(request, under.limits), known_.server_times);
+  Fleet fleet;
+  fleet.pool = {.servers = request.deployment.replicas,
+                .limits = under.limits,
+                .step_s = [&](auto ranks, auto& stage_s) { costs.add_seconds(ranks, stage_s); }};
+  fleet.router = request.deployment.router;
+  std::optional<ServerCosts> prompt_costs;
+  std::optional<LazyGrid<1>> transfers;
+  if (workers_ != nullptr) {
+    prompt_costs.emplace(workers_->served(),
+                         usual_sizes(with_load(workers_->served(), request), under.worker_limits),
+                         known_.worker_times);
+    transfers.emplace(std::make_shared<const GridKnots>(usual_sizes(request, under.limits)),
+                      [&](const auto& x) { return workers_->after_prefill_s(x[0]); });
+    fleet.prefill = {
+        .servers = request.deployment.prefill.workers,
+        .limits = under.worker_limits,
+        .step_s = [&](auto ranks, auto& stage_s) { prompt_costs->add_seconds(ranks, stage_s); }};
+    fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
+  }
+  const ServingResult s = simulate_fleet(under.load, fleet);
+  if (s.stopped) return std::nullopt;
+  GenerationForecast::Serving result = describe(s, request, under.limits, alone);
+  if (workers_ != nullptr) {
+    result.prefill_pool = describe(s, *workers_, request, under.worker_limits);
+    result.prefill_pool->peak_bytes = under.worker_bytes;
+  }
+  return result;
+}
+
+void Server::add_serving(GenerationForecast& f, const Request& asked, Advice advice,
+                         const std::optional<TimeLimits>& stop_beyond) const {
+  Under under{.load = make_load(asked), .typical = with_load(served_, asked)};
+  under.load.stop_beyond = stop_beyond;
+  add_memory(f, under, advice);
+  if (!f.memory.fits) return;
+  if (f.pool && f.pool->concurrency < 1) {
+    f.warnings.push_back({WarningCode::kDoesNotStart,
+                          "",
+                          0,
+                          {{"max_model_len", f.pool->max_model_len},
+                           {"tokens_that_fit", std::max<int64_t>(0, f.pool->tokens)}}});
+    return;
+  }
+  f.serving = simulate(under, f);
+  if (!f.serving) return;
+  f.used.load.requests = static_cast<int64_t>(under.load.requests.size());
+  f.used.load.max_num_seqs = under.limits.max_num_seqs;
+  if (!asked.load.trace.empty() && asked.load.lengths_given)
+    f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});
+  const int64_t requests = f.serving->all.requests, clients = client_count(asked);
+  if (clients > requests)
+    f.warnings.push_back({WarningCode::kIdleClients,
+                          "concurrency",
+                          0,
+                          {{"clients", clients}, {"requests", requests}}});
+}
+
+}  // namespace tilecast

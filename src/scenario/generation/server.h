@@ -1,0 +1,53 @@
+#pragma once
+
+#include <optional>
+
+#include "scenario/generation/generation_memory.h"
+#include "scenario/generation/served_model.h"
+#include "scenario/generation/server_pools.h"
+#include "scenario/generation/step_costs.h"
+
+namespace tilecast {
+
+/// Memory and times of the steps of a server and of its prefill workers, for several servers of one
+/// layout.
+struct KnownServer {
+  KnownTimes server_times, worker_times;
+  std::optional<ServerMemory> server_memory, worker_memory;
+
+  /// One of the two above, which is planned when it is first asked for.
+  static const ServerMemory& memory_of(std::optional<ServerMemory>& known,
+                                       const ServedModel& served);
+};
+
+/// Whether a server that does not fit gets warnings, which look for what would fit.
+enum class Advice : uint8_t { kNone, kGive };
+
+/// A server, with its prefill workers, for several loads.
+class Server {
+ public:
+  /// `workers`: nullptr: none. All must outlive this object; `known` is of servers with the same
+  /// layout and options.
+  Server(const ServedModel& served, const PrefillWorkers* workers, KnownServer& known);
+
+  /// Fills in the memory of a server under the load of `asked`, and what its clients see if the
+  /// longest request fits. `forecast` has the results of a single request; its intervals give the
+  /// uncertainty. `asked` is the request of the steps but for its load. Where the requests are sure
+  /// to miss `stop_beyond`, `serving` stays empty.
+  void add_serving(GenerationForecast& forecast, const Request& asked, Advice advice,
+                   const std::optional<TimeLimits>& stop_beyond = {}) const;
+
+ private:
+  struct Under;
+  void add_memory(GenerationForecast& forecast, Under& under, Advice advice) const;
+  std::optional<GenerationForecast::Serving> simulate(const Under& under,
+                                                      const GenerationForecast& alone) const;
+
+  const ServedModel& served_;
+  const PrefillWorkers* workers_;
+  KnownServer& known_;
+  const ServerMemory& memory_;
+  const ServerMemory* worker_memory_;  ///< nullptr: no workers
+};
+
+}  // namespace tilecast

@@ -1,0 +1,67 @@
+#pragma once
+
+// How training is divided over the ranks of a cluster.
+
+#include <optional>
+#include <vector>
+
+#include "collectives/collective.h"
+#include "devices/cluster.h"
+#include "importers/model.h"
+#include "passes/stage.h"
+#include "sim/pipeline_schedule.h"
+#include "tilecast/request.h"
+
+namespace tilecast {
+
+/// Ranks are numbered as in Megatron-LM: tensor-parallel ranks are neighbours, then context-,
+/// then data-parallel ones; the pipeline's stages are furthest from each other. Expert-parallel
+/// ranks are neighbours among the data-parallel ones.
+struct RankLayout {
+  Cluster cluster;
+  int64_t dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;
+  int64_t micro_batch = 1;  ///< sequences
+  PipelineShape pipeline;
+  std::vector<LayerRange> parts;  ///< of the model, in order: part c · pp + s is part c of stage s
+  std::vector<double> slow;       ///< see TrainingStep::slow; empty: all ranks are alike
+
+  int64_t ranks() const { return dp * tp * pp * cp; }
+  /// Ranks that work on one stage of one replica.
+  int64_t width() const { return tp * cp; }
+  /// Ranks that hold the same weights, and reduce their gradients.
+  int64_t data_ranks() const { return dp * cp; }
+  CommGroup tensor_group() const { return group(tp, 1); }
+  CommGroup context_group() const { return group(cp, tp); }
+  CommGroup expert_group() const { return group(ep, width()); }
+  CommGroup data_group() const { return group(data_ranks(), tp); }
+  /// Gradients of experts: dp / ep data-parallel ranks have the same ones, each on all its
+  /// context-parallel ranks.
+  CommGroup expert_data_group() const;
+  /// Two stages that follow each other.
+  CommGroup stage_pair() const { return group(2, width() * dp); }
+  CommGroup first_and_last() const { return group(2, width() * dp * (pp - 1)); }
+
+ private:
+  CommGroup group(int64_t size, int64_t stride) const;
+};
+
+/// Whether the request is for several ranks or several micro-batches.
+bool is_parallel(const Request& request);
+
+/// The work of a rank at once: its share of the batch and of the sequence.
+struct RankShare {
+  int64_t sequences = 1, tokens = 1;
+};
+/// Throws Error{kInput} if the degrees do not divide batch or sequence, Error{kUnsupported} if the
+/// model cannot be divided so. The request must have its `seq`.
+RankShare rank_share(const Model& model, const Request& request);
+
+/// The cluster of the request's ranks. Throws Error{kInput} if its nodes do not have the same
+/// number of them.
+Cluster cluster_of(const Device& device, const Request& request);
+/// `layers`: `layer_count` of the model. Throws as both above, and Error{kInput} if the degrees do
+/// not fit the model's layers.
+RankLayout lay_out_ranks(const Model& model, const Cluster& cluster, int64_t layers,
+                         const Request& request);
+
+}  // namespace tilecast
