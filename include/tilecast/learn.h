@@ -122,7 +122,8 @@ struct TuneErrors {
     field("rows", "", "all, or held-out layers: those that the weights were not trained on",
           &Self::rows);
     field("problems", "", "convolutions", &Self::problems);
-    field("problems_with_a_choice", "", "that list two solvers or more, of which one was ranked",
+    field("problems_with_a_choice", "",
+          "problems that list two solvers or more, at least one of them ranked",
           &Self::problems_with_a_choice);
     field("slow_down_ratio", "",
           "time of the listed solver that is ranked first over that of the fastest, geometric mean",

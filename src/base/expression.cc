@@ -28,7 +28,7 @@ bool is_name_part(char c) {
 
 }  // namespace
 
-/// Recursive descent: either → both → comparison → sum → product → factor. Each writes the steps
+/// Recursive descent: either → both → comparison → sum → product → factor. Each writes the tokens
 /// for what it read.
 class ExpressionParser {
  public:
@@ -40,7 +40,7 @@ class ExpressionParser {
     skip_spaces();
     if (at_ < text_.size()) fail(fmt::format("unexpected '{}'", text_[at_]));
     Expression expression;
-    expression.steps_ = std::move(steps_);
+    expression.tokens_ = std::move(tokens_);
     expression.names_ = std::move(names_);
     expression.text_ = text_;
     return expression;
@@ -63,7 +63,7 @@ class ExpressionParser {
     ++at_;
     return true;
   }
-  void emit(Op op) { steps_.push_back({.op = op}); }
+  void emit(Op op) { tokens_.push_back({.op = op}); }
 
   /// Takes the word where it is not the start of a longer name.
   bool take_word(std::string_view word) {
@@ -141,14 +141,14 @@ class ExpressionParser {
         std::from_chars(text_.data() + at_, text_.data() + text_.size(), value);
     if (error != std::errc() || !std::isfinite(value)) fail("expected a number, a name or '('");
     at_ = static_cast<size_t>(end - text_.data());
-    steps_.push_back({.op = Op::kNumber, .number = value});
+    tokens_.push_back({.op = Op::kNumber, .number = value});
   }
   void name() {
     const size_t first = at_;
     while (at_ < text_.size() && is_name_part(text_[at_])) ++at_;
     std::string name(text_.substr(first, at_ - first));
     if (take('(')) return call(name);
-    steps_.push_back({.op = Op::kName, .place = names_.size()});
+    tokens_.push_back({.op = Op::kName, .place = names_.size()});
     names_.push_back(std::move(name));
   }
   void call(const std::string& name) {
@@ -178,7 +178,7 @@ class ExpressionParser {
   bool conditions_;
   size_t at_ = 0;
   int level_ = 0;
-  std::vector<ExpressionToken> steps_;
+  std::vector<ExpressionToken> tokens_;
   std::vector<std::string> names_;
 };
 
@@ -219,28 +219,28 @@ double combined(Op op, double left, double right) {
   }
 }
 
-/// The value of steps. `value_of` gives the number of a place; `check` sees an operation and its
-/// right or only operand before it is done.
+/// The value of an expression. `value_of` gives the number of a place; `check` sees an operation
+/// and its right or only operand before it is done.
 template <typename ValueOf, typename Check>
-double run(std::span<const ExpressionToken> steps, const ValueOf& value_of, const Check& check) {
+double run(std::span<const ExpressionToken> tokens, const ValueOf& value_of, const Check& check) {
   // The parser allows 32 levels; of each at most five operators wait for their right side.
   std::array<double, 256> stack;
   size_t top = 0;
-  for (const ExpressionToken& step : steps) {
-    if (step.op == Op::kNumber || step.op == Op::kName) {
-      stack[top++] = step.op == Op::kNumber ? step.number : value_of(step.place);
+  for (const ExpressionToken& token : tokens) {
+    if (token.op == Op::kNumber || token.op == Op::kName) {
+      stack[top++] = token.op == Op::kNumber ? token.number : value_of(token.place);
       continue;
     }
     double& last = stack[top - 1];
-    check(step.op, last);
-    if (step.op == Op::kCeil || step.op == Op::kFloor || step.op == Op::kLog2) {
-      last = step.op == Op::kCeil    ? std::ceil(last)
-             : step.op == Op::kFloor ? std::floor(last)
-                                     : std::log2(last);
+    check(token.op, last);
+    if (token.op == Op::kCeil || token.op == Op::kFloor || token.op == Op::kLog2) {
+      last = token.op == Op::kCeil    ? std::ceil(last)
+             : token.op == Op::kFloor ? std::floor(last)
+                                      : std::log2(last);
       continue;
     }
     --top;
-    stack[top - 1] = combined(step.op, stack[top - 1], last);
+    stack[top - 1] = combined(token.op, stack[top - 1], last);
   }
   return stack[0];
 }
@@ -254,7 +254,7 @@ double run(std::span<const ExpressionToken> steps, const ValueOf& value_of, cons
 }  // namespace
 
 Expression::Expression(double constant)
-    : steps_{{.op = Op::kNumber, .number = constant}}, text_(fmt::format("{}", constant)) {}
+    : tokens_{{.op = Op::kNumber, .number = constant}}, text_(fmt::format("{}", constant)) {}
 
 Expression Expression::parse(std::string_view text, const std::string& where) {
   if (text.size() > kMostCharacters)
@@ -274,19 +274,19 @@ BoundExpression Expression::bind(
     const std::function<std::optional<size_t>(std::string_view)>& place_of,
     const std::string& where) const {
   BoundExpression bound;
-  bound.steps_ = steps_;
-  for (ExpressionToken& step : bound.steps_) {
-    if (step.op != Op::kName) continue;
-    const std::string& name = names_[step.place];
+  bound.tokens_ = tokens_;
+  for (ExpressionToken& token : bound.tokens_) {
+    if (token.op != Op::kName) continue;
+    const std::string& name = names_[token.place];
     const std::optional<size_t> place = place_of(name);
     if (!place) fail_unknown(where, text_, name);
-    step.place = *place;
+    token.place = *place;
   }
   return bound;
 }
 
 double BoundExpression::evaluate(std::span<const double> values) const {
-  return run(steps_, [&](size_t place) { return values[place]; }, [](Op, double) {});
+  return run(tokens_, [&](size_t place) { return values[place]; }, [](Op, double) {});
 }
 
 double Expression::evaluate(const Lookup& lookup, const std::string& where) const {
@@ -303,7 +303,7 @@ double Expression::evaluate(const Lookup& lookup, const std::string& where) cons
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: '{}' divides by zero", where, shown_name(text_)));
   };
-  const double result = run(steps_, value_of, check);
+  const double result = run(tokens_, value_of, check);
   if (std::isfinite(result)) return result;
   throw Error(ErrorKind::kInput, fmt::format("{}: '{}' is not finite", where, shown_name(text_)));
 }

@@ -17,7 +17,7 @@
 
 namespace tilecast {
 
-/// What an expression does: steps in reverse Polish notation.
+/// What an expression does: tokens in reverse Polish notation.
 struct ExpressionToken {
   enum class Op : uint8_t {
     kNumber,
@@ -55,7 +55,7 @@ class BoundExpression {
 
  private:
   friend class Expression;
-  std::vector<ExpressionToken> steps_ = {ExpressionToken{}};
+  std::vector<ExpressionToken> tokens_ = {ExpressionToken{}};
 };
 
 /// A parsed expression: numbers, names, + - * / %, parentheses, and the functions min, max, ceil,
@@ -87,7 +87,7 @@ class Expression {
 
  private:
   friend class ExpressionParser;
-  std::vector<ExpressionToken> steps_ = {ExpressionToken{}};
+  std::vector<ExpressionToken> tokens_ = {ExpressionToken{}};
   std::vector<std::string> names_;  ///< by place, in the order of the text
   std::string text_ = "0";
 };

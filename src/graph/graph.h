@@ -51,8 +51,8 @@ struct Tensor {
   bool contiguous = true;
   TensorId storage = -1;  ///< the tensor that owns the memory: this one, or the base of a view
   int32_t segment = -1;   ///< the segment that it belongs to; -1: outside of all segments
-  /// Bytes in memory, if they are not those of shape and dtype: of weights that a checkpoint stores
-  /// in another way, and of tokens that were sent to the ranks of their experts.
+  /// Bytes in memory, where shape and dtype do not give them: weights that a checkpoint stores in
+  /// another way, tokens that were sent to the ranks of their experts.
   std::optional<int64_t> stored_bytes = {};
   bool cached = false;  ///< autocast's cached copy of a weight, kept until the forward pass ends
   bool frozen = false;  ///< a weight without gradient and optimizer state

@@ -43,26 +43,26 @@ BytesByUse permanent_bytes(const Graph& graph, ZeroGrad zero_grad) {
 }
 
 MemoryByPurpose memory_by_purpose(const Graph& graph, const LifetimeOptions& options) {
-  MemoryByPurpose plan;
+  MemoryByPurpose memory;
   for (const Tensor& tensor : graph.tensors) {
     const int64_t bytes = checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment));
     const auto add = [&](int64_t& total) { total = checked_add(total, bytes); };
     switch (tensor.kind) {
       case TensorKind::kWeight:
       case TensorKind::kBuffer:
-        add(plan.weights_bytes);
+        add(memory.weights_bytes);
         break;
       case TensorKind::kGradient:
-        add(plan.gradients_bytes);
+        add(memory.gradients_bytes);
         break;
       case TensorKind::kCache:
-        add(plan.cache_bytes);
+        add(memory.cache_bytes);
         break;
       case TensorKind::kOptimizer:
-        add(plan.optimizer_bytes);
+        add(memory.optimizer_bytes);
         break;
       case TensorKind::kInput:
-        add(plan.inputs_bytes);
+        add(memory.inputs_bytes);
         break;
       case TensorKind::kActivation:
       case TensorKind::kReference:
@@ -70,12 +70,12 @@ MemoryByPurpose memory_by_purpose(const Graph& graph, const LifetimeOptions& opt
     }
   }
   const Lifetimes lifetimes = find_lifetimes(graph, options);
-  plan.peak = find_peak(lifetimes);
-  plan.activations_bytes = plan.peak.computed_bytes;
-  plan.optimizer_temporaries_bytes = plan.peak.optimizer_computed_bytes;
-  if (static_cast<size_t>(plan.peak.step) < lifetimes.steps.size())
-    plan.peak_node = lifetimes.steps[static_cast<size_t>(plan.peak.step)].node;
-  return plan;
+  memory.peak = find_peak(lifetimes);
+  memory.activations_bytes = memory.peak.computed_bytes;
+  memory.optimizer_temporaries_bytes = memory.peak.optimizer_computed_bytes;
+  if (static_cast<size_t>(memory.peak.step) < lifetimes.steps.size())
+    memory.peak_node = lifetimes.steps[static_cast<size_t>(memory.peak.step)].node;
+  return memory;
 }
 
 }  // namespace tilecast

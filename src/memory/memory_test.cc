@@ -21,8 +21,8 @@ namespace {
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kTensor = 4 * 64 * 64;  // of all tensors of the graphs below
 
-int64_t of(const MemoryByPurpose& plan, MemoryUse use) {
-  return plan.peak.by_use[static_cast<size_t>(use)];
+int64_t of(const MemoryByPurpose& memory, MemoryUse use) {
+  return memory.peak.by_use[static_cast<size_t>(use)];
 }
 
 Graph one_layer() {
@@ -90,16 +90,16 @@ TEST(MemoryCourse, PeakIsTheMaximumOfTheSumNotTheSumOfMaxima) {
   Graph graph = one_layer();
   add_backward(graph);
   add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
-  const MemoryByPurpose plan = memory_by_purpose(graph);
+  const MemoryByPurpose memory = memory_by_purpose(graph);
   // While the gradient of w is computed: w, two states, x, the output y, the gradient of h, and the
   // gradient of w. In the optimizer step: w, two states, x, the gradient, the denominator.
-  EXPECT_EQ(plan.peak.bytes, 7 * kTensor);
-  EXPECT_EQ(of(plan, MemoryUse::kWeights), kTensor);
-  EXPECT_EQ(of(plan, MemoryUse::kOptimizer), 2 * kTensor);
-  EXPECT_EQ(of(plan, MemoryUse::kLoss), kTensor) << "the output";
-  EXPECT_EQ(of(plan, MemoryUse::kInputs), kTensor);
-  EXPECT_EQ(of(plan, MemoryUse::kTemporaries) + of(plan, MemoryUse::kGradients), 2 * kTensor);
-  EXPECT_EQ(graph.nodes[static_cast<size_t>(plan.peak_node)].phase, Phase::kBackward);
+  EXPECT_EQ(memory.peak.bytes, 7 * kTensor);
+  EXPECT_EQ(of(memory, MemoryUse::kWeights), kTensor);
+  EXPECT_EQ(of(memory, MemoryUse::kOptimizer), 2 * kTensor);
+  EXPECT_EQ(of(memory, MemoryUse::kLoss), kTensor) << "the output";
+  EXPECT_EQ(of(memory, MemoryUse::kInputs), kTensor);
+  EXPECT_EQ(of(memory, MemoryUse::kTemporaries) + of(memory, MemoryUse::kGradients), 2 * kTensor);
+  EXPECT_EQ(graph.nodes[static_cast<size_t>(memory.peak_node)].phase, Phase::kBackward);
 }
 
 TEST(MemoryCourse, FilledGradientsAreThereAllTheTime) {
@@ -235,10 +235,10 @@ TEST(Loss, KeepsLogitsLogProbabilitiesAndTheirGradients) {
   add_loss(graph, {});
   ASSERT_EQ(graph.losses.size(), 1U);
   add_backward(graph);
-  const MemoryByPurpose plan = memory_by_purpose(graph);
+  const MemoryByPurpose memory = memory_by_purpose(graph);
   // In the backward pass of log_softmax: logits, log-probabilities, two gradients; the loss.
-  EXPECT_EQ(of(plan, MemoryUse::kLoss), 4 * kTensor + 512);
-  EXPECT_EQ(of(plan, MemoryUse::kInputs), kTensor + 8 * 64) << "x and labels";
+  EXPECT_EQ(of(memory, MemoryUse::kLoss), 4 * kTensor + 512);
+  EXPECT_EQ(of(memory, MemoryUse::kInputs), kTensor + 8 * 64) << "x and labels";
 }
 
 /// Attention of 2 query heads to `kv_heads` key heads, one sequence of 64 tokens, heads of 64.
@@ -270,8 +270,8 @@ TEST(Softmax, IsCastToFp32AndBack) {
             (Ops{"matmul", "add", "softmax", "matmul", "copy"}));
   // During the softmax: masked scores (2 bytes), their copy and the result (4 bytes each) of 2
   // heads.
-  const MemoryByPurpose plan = memory_by_purpose(bf16);
-  EXPECT_EQ(of(plan, MemoryUse::kTemporaries), (2 + 4 + 4) * 2 * 64 * 64);
+  const MemoryByPurpose memory = memory_by_purpose(bf16);
+  EXPECT_EQ(of(memory, MemoryUse::kTemporaries), (2 + 4 + 4) * 2 * 64 * 64);
 }
 
 TEST(Softmax, GradientsPassTheCasts) {
@@ -309,10 +309,10 @@ TEST(MemoryCourse, FrozenWeightsHaveNoGradientAndNoState) {
   graph.tensors[1].frozen = true;  // w
   add_backward(graph);
   add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
-  const MemoryByPurpose plan = memory_by_purpose(graph);
-  EXPECT_EQ(plan.weights_bytes, 2 * kTensor);
-  EXPECT_EQ(plan.gradients_bytes, kTensor);
-  EXPECT_EQ(plan.optimizer_bytes, 2 * kTensor);
+  const MemoryByPurpose memory = memory_by_purpose(graph);
+  EXPECT_EQ(memory.weights_bytes, 2 * kTensor);
+  EXPECT_EQ(memory.gradients_bytes, kTensor);
+  EXPECT_EQ(memory.optimizer_bytes, 2 * kTensor);
 }
 
 TEST(MemoryCourse, ExpertsKeepTheirRows) {
@@ -365,10 +365,10 @@ TEST(Lora, TrainsTheAdaptersOnly) {
   add_loss(graph, {.upcast = true});
   add_backward(graph);
   add_optimizer(graph, {.optimizer = Optimizer::kAdamW});
-  const MemoryByPurpose plan = memory_by_purpose(graph);
-  EXPECT_EQ(plan.weights_bytes, base + 2 * kTrained) << "adapters are BF16, as their layers";
-  EXPECT_EQ(plan.gradients_bytes, 2 * kTrained);
-  EXPECT_EQ(plan.optimizer_bytes, 4 * kTrained);
+  const MemoryByPurpose memory = memory_by_purpose(graph);
+  EXPECT_EQ(memory.weights_bytes, base + 2 * kTrained) << "adapters are BF16, as their layers";
+  EXPECT_EQ(memory.gradients_bytes, 2 * kTrained);
+  EXPECT_EQ(memory.optimizer_bytes, 4 * kTrained);
 }
 
 TEST(Lora, AddsTwoProductsAndNamesWhatItKnows) {

@@ -118,8 +118,8 @@ TensorId GradientBuilder::kept(TensorId id) {
   };
   const auto maker = std::find_if(graph_.nodes.rbegin(), graph_.nodes.rend(), makes);
   if (maker == graph_.nodes.rend() || !op_def(maker->op).recomputed_in_backward) return id;
-  const Node node =
-      *maker;  // NOLINT(performance-unnecessary-copy-initialization): adding a node may move it
+  // A copy: adding a node may move it.
+  const Node node = *maker;  // NOLINT(performance-unnecessary-copy-initialization)
   const RoleScope role(builder_, node.role);
   return builder_.op(op_def(node.op).name, node.inputs, node.name, node.attributes);
 }

@@ -146,8 +146,8 @@ void add_backward(Graph& graph, Checkpointing checkpointing) {
   // A given gradient costs no memory: the caller's.
   for (const TensorId id : graph.losses.empty() ? graph.outputs : graph.losses) {
     if (!g.requires_grad(id)) continue;
-    const Tensor output = graph.tensor(
-        id);  // NOLINT(performance-unnecessary-copy-initialization): adding a tensor may move it
+    // A copy: adding a tensor may move it.
+    const Tensor output = graph.tensor(id);  // NOLINT(performance-unnecessary-copy-initialization)
     g.set_gradient(id, g.builder().tensor({.name = output.name + ".grad",
                                            .shape = output.shape,
                                            .dtype = output.dtype,

@@ -15,7 +15,7 @@ int techniques(const TrainingCandidate& candidate);
 /// The upper end of the 80 % interval of a candidate's time.
 using HighOf = std::function<double(const TrainingCandidate&)>;
 
-/// Orders the candidates that fit, of which there are some, by time: simulates what it needs.
+/// Orders the candidates that fit (at least one) by time. Simulates those that the order needs.
 void rank_by_time(TrainingSearch& search, const TrainingQuery& query, const HighOf& high_of,
                   TrainingPlan& plan);
 

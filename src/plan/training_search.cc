@@ -60,8 +60,8 @@ void TrainingSearch::judge(const std::vector<CandidateGroup>& groups) {
                                         [](const TrainingCandidate& c) { return c.fits(); }));
 }
 
-/// The groups from `first` to `end`, which differ in the micro-batch, the smallest first: memory
-/// rises with it, so what follows one of which nothing fits does not fit.
+/// The groups from `first` to `end` differ in the micro-batch, the smallest first. Memory rises
+/// with it: where no candidate of a group fits, none of a later group does.
 TrainingSearch::Judged TrainingSearch::judge_family(const std::vector<CandidateGroup>& groups,
                                                     size_t first, size_t end) const {
   Judged out;

@@ -75,8 +75,8 @@ inline double overlapped_s(double a, double b) {
   return std::pow(power_2_5(a) + power_2_5(b), 1 / kExponent);
 }
 
-/// Latency of a launch, given for the clock chip.launch_reference_hz. It neither scales with the
-/// clock nor is it constant: it falls with the root of the clock.
+/// Latency of a launch, given for the clock chip.launch_reference_hz. It falls with
+/// the root of the clock.
 double launch_latency_s(double microseconds, const Chip& chip);
 
 }  // namespace tilecast

@@ -1,5 +1,5 @@
 // Builds with TILECAST_TUNING=OFF have this file in place of miopen.cc: convolutions of AMD's GPUs
-// are forecast as those of other GPUs, and flagged as extrapolated.
+// get the times that other GPUs' kernels would take, flagged as extrapolated.
 
 #include "base/left_out.h"
 #include "predict/miopen.h"

@@ -24,7 +24,7 @@ const std::vector<std::string>& choice_names() {
   return names;
 }
 
-/// Those of the table of software.
+/// The names in the table of software.
 template <>
 inline const std::vector<std::string>& choice_names<Software>() {
   return software_names();

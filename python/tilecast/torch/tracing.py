@@ -272,7 +272,7 @@ def _explain(error, module):
         why = f"the code leaves PyTorch here: a trace has no values ({why})"
         help_ = "compute with tensors, or outside of the module, or give `replace={SomeModule: function}` to stand in for the part of the model"
     elif why.startswith("the derivative for") and why.endswith("is not implemented"):
-        why = f"the module needs a gradient through an operator of which PyTorch has none ({why})"
+        why = f"the module needs a gradient through an operator that has none in PyTorch ({why})"
         help_ = "call .detach() on its input where no gradient should flow, or trace with mode=\"inference\""
     elif "Couldn't load custom C++ ops" in why:
         why = f"torchvision's own operators are not there ({why.partition('.')[0]})"

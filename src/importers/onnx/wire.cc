@@ -16,7 +16,7 @@ static_assert(std::endian::native == std::endian::little,
 template <typename T>
 T read_number(std::string_view data) {
   T value;
-  std::memcpy(&value, data.data(), sizeof(T));
+  std::memcpy(&value, &data.front(), sizeof(T));
   return value;
 }
 

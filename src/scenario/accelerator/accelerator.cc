@@ -200,7 +200,8 @@ std::string timing_key(const AcceleratorRef& device) {
 
 namespace {
 
-/// `layers`: nullptr: those of the pass are made, and of a file of mappings in any case.
+/// `layers`: the layers of the pass, shared with other designs; nullptr: they are made here. A file
+/// of mappings has its own layers.
 AcceleratorForecast time_pass_on(const Design& design, const ModelRef& model,
                                  const Request& request, const AcceleratorOptions& options,
                                  SharedLayers* layers) {

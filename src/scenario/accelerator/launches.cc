@@ -27,7 +27,7 @@ using accelerator::LayerKind;
 constexpr DType kGraphDType = DType::kFp16;
 constexpr size_t kNone = static_cast<size_t>(-1);
 
-/// Which launch is the only reader of which.
+/// For each launch, the one that reads its output, if there is only one.
 class Links {
  public:
   Links(const Graph& graph, const Program& program)
