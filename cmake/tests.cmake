@@ -90,7 +90,7 @@ set_source_files_properties(src/plan/divisibility_test.cc PROPERTIES
   COMPILE_DEFINITIONS TILECAST_MODELS="${PROJECT_SOURCE_DIR}/data/models")
 
 # The façade's const functions from eight threads; a program of its own, so that it is soon built
-# with -fsanitize=thread: cmake --preset tsan, cmake --build --preset tsan --target threads_tests.
+# with -fsanitize=thread: cmake --preset clang, cmake --build --preset clang --target threads_tests.
 tilecast_test_program(threads_tests SMALL SOURCES src/scenario/threads_test.cc USES tilecast_scenario tilecast_report LABELS fast)
 
 # Without the names of nodes, forecasts are the same.

@@ -46,7 +46,8 @@ def training(program, data):
                 or row["gpu"] not in CLUSTERS:
             continue
         config = {"model_type": "gpt2", "n_embd": int(row["d_model"]), "n_head": int(row["n_heads"]), "n_layer": int(row["n_layers"]),
-                  "n_positions": 2048, "vocab_size": int(row["vocab"]), "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0}
+                  "n_positions": 2048, "vocab_size": int(row["vocab"]), "attn_pdrop": 0.0, "embd_pdrop": 0.0, "resid_pdrop": 0.0,
+                  "activation_function": "gelu"}  # one kernel, torch.nn.GELU; GPT-2's own gelu_new is eight
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "config.json"
             path.write_text(json.dumps(config))

@@ -1,4 +1,4 @@
-// The façade's const calls run from several threads at once; the `tsan` preset runs this under
+// The façade's const calls run from several threads at once; the `clang` preset runs this under
 // ThreadSanitizer.
 
 #include <gtest/gtest.h>
