@@ -32,23 +32,12 @@ CommonFacts add_result(ComparedGpu& row, const Forecast& f) {
           .gpus = f.parallel ? f.parallel->ranks : 1};
 }
 
-/// A request on an idle server says nothing of the load: its numbers are replaced.
-void add_load(ComparedGpu& row, const std::optional<GenerationForecast::Serving>& serving) {
-  ForecastTotals& t = row.totals;
-  t.ttft_s = t.tpot_s = t.tokens_per_s = std::nullopt;
-  if (!serving) {
-    t.latency_s.reset();
-    t.utilization_ratio.reset();
-    return;
-  }
-  const ServerMetrics& part = serving->steady_or_all();
+void add_load(ComparedGpu& row, const GenerationForecast::Serving& serving) {
+  const ServerMetrics& part = serving.steady_or_all();
   row.ttft = part.ttft.p99;
   row.tpot = part.tpot.p99;
-  t.ttft_s = row.ttft->value;
-  t.tpot_s = row.tpot->value;
-  t.tokens_per_s = part.output_tokens_per_s;
-  row.goodput_requests_per_s = serving->goodput_requests_per_s;
-  row.keeps_up = serving->keeps_up;
+  row.goodput_requests_per_s = serving.goodput_requests_per_s;
+  row.keeps_up = serving.keeps_up;
 }
 
 CommonFacts add_result(ComparedGpu& row, const GenerationForecast& f) {
@@ -56,9 +45,9 @@ CommonFacts add_result(ComparedGpu& row, const GenerationForecast& f) {
   row.usable_bytes = f.memory.usable_bytes;
   row.totals = totals_of(f);
   row.warnings = f.warnings;
-  if (f.continuous) {
-    add_load(row, f.serving);
-  } else {
+  if (f.serving) {
+    add_load(row, *f.serving);
+  } else if (!f.continuous) {
     row.ttft = f.ttft;
     row.tpot = f.tpot;
   }

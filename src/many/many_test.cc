@@ -51,6 +51,26 @@ TEST(ForecastMany, EqualsSingleForecasts) {
   EXPECT_EQ(table.of_row(3).error, std::nullopt);
 }
 
+TEST(ForecastMany, ServersUnderLoadHaveTheNumbersOfTheLoad) {
+  const std::vector<OptionColumn> columns = {
+      column("model", {"llama-3-8b"}), column("gpu", {"H100"}), column("prompt", {"1000"}),
+      column("output", {"64"}), column("concurrency", {"8"})};
+  const ForecastTable table = forecast_many(Forecaster(), columns, 1);
+  const Request request{.kind = RequestKind::kServe,
+                        .prompt = 1000,
+                        .output = 64,
+                        .load = {.concurrency = 8, .lengths_given = true}};
+  const GenerationForecast server = forecast_generation(Forecaster(), load_model_ref("llama-3-8b"),
+                                                        load_gpu_ref("H100"), request);
+  ASSERT_TRUE(server.serving);
+  const ServerMetrics& load = server.serving->steady_or_all();
+  const ForecastTotals& t = table.of_row(0);
+  EXPECT_EQ(t.ttft_s, load.ttft.p99.value);
+  EXPECT_EQ(t.tpot_s, load.tpot.p99.value);
+  EXPECT_EQ(t.tokens_per_s, load.output_tokens_per_s);
+  EXPECT_GT(*t.ttft_s, server.ttft.value) << "a request waits for others";
+}
+
 TEST(ForecastMany, ARowThatFailsDoesNotAffectOthers) {
   const std::vector<OptionColumn> columns = {
       column("model", {"gpt2_large", "gpt2_larg", "gpt2_large", ""}),

@@ -59,8 +59,10 @@ void check_stated_once(const AcceleratorRef& device) {
                                 shown_name(device.spec), shown_name(name)));
 }
 
-/// The option of that name, of any kind of request; nullptr: there is none.
-const OptionDef* option_named(const std::string& name) {
+/// The option of that name, of any kind of request, as the command line writes it (kv-dtype) or as
+/// JSON and Python do (kv_dtype); nullptr: there is none.
+const OptionDef* option_named(std::string name) {
+  std::replace(name.begin(), name.end(), '_', '-');
   const auto& options = request_options();
   const auto found = std::find_if(options.begin(), options.end(),
                                   [&](const OptionDef& option) { return option.name == name; });
@@ -80,7 +82,10 @@ SweepLists::SweepLists(const JsonObject& file) {
       const JsonObject parameters = file.object("parameters");
       for (const auto& parameter : parameters.json().items())
         axes_.push_back(read_axis(parameters, parameter.key(), Kind::kParameter));
-    } else if (option_named(item.key()) != nullptr) {
+    } else if (const OptionDef* option = option_named(item.key())) {
+      for (const SweepAxis& axis : axes_)
+        if (axis.kind == Kind::kOption && option_named(axis.name) == option)
+          file.fail(item.key(), fmt::format("is the option {} once more", axis.name));
       axes_.push_back(read_axis(file, item.key(), Kind::kOption));
     } else {
       file.fail(item.key(),

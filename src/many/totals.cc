@@ -21,6 +21,20 @@ std::string codes_of(const std::vector<Warning>& warnings) {
   return join(codes, ",");
 }
 
+/// A request on an idle server says nothing of the load: its numbers are replaced.
+void set_load(ForecastTotals& t, const std::optional<GenerationForecast::Serving>& serving) {
+  t.ttft_s = t.tpot_s = t.tokens_per_s = std::nullopt;
+  if (!serving) {
+    t.latency_s.reset();
+    t.utilization_ratio.reset();
+    return;
+  }
+  const ServerMetrics& part = serving->steady_or_all();
+  t.ttft_s = part.ttft.p99.value;
+  t.tpot_s = part.tpot.p99.value;
+  t.tokens_per_s = part.output_tokens_per_s;
+}
+
 }  // namespace
 
 ForecastTotals totals_of(const Forecast& f) {
@@ -40,18 +54,20 @@ ForecastTotals totals_of(const Forecast& f) {
 }
 
 ForecastTotals totals_of(const GenerationForecast& f) {
-  return {.latency_s = f.latency,
-          .ttft_s = f.ttft.value,
-          .tpot_s = f.tpot.value,
-          .tokens_per_s = f.tokens_per_s,
-          .flops = f.flops,
-          .bytes = f.bytes,
-          .parameters = f.parameters,
-          .utilization_ratio = f.utilization_ratio,
-          .peak_bytes = f.memory.peak_bytes,
-          .fits = f.memory.fits,
-          .dtype = f.dtype,
-          .warning_codes = codes_of(f.warnings)};
+  ForecastTotals t{.latency_s = f.latency,
+                   .ttft_s = f.ttft.value,
+                   .tpot_s = f.tpot.value,
+                   .tokens_per_s = f.tokens_per_s,
+                   .flops = f.flops,
+                   .bytes = f.bytes,
+                   .parameters = f.parameters,
+                   .utilization_ratio = f.utilization_ratio,
+                   .peak_bytes = f.memory.peak_bytes,
+                   .fits = f.memory.fits,
+                   .dtype = f.dtype,
+                   .warning_codes = codes_of(f.warnings)};
+  if (f.continuous) set_load(t, f.serving);
+  return t;
 }
 
 ForecastTotals totals_of(const AcceleratorForecast& f) {

@@ -207,10 +207,7 @@ std::vector<SizeDef> conv_sizes_by_name() {
            .other_names = {"n"},
            .drawn_bits = 7,
            .grows = true},
-          {.name = "width",
-           .doc = "columns of an image",
-           .default_value = std::nullopt,
-           .default_rule = "as height"},
+          width_size(),
           {.name = "window_height",
            .doc = "rows of the window",
            .other_names = {"kernel_height"},
@@ -241,7 +238,7 @@ Operands conv2d_operands(GraphBuilder& b, const GivenSizes& s) {
   if (in % groups != 0 || out % groups != 0)
     s.fail(fmt::format("{} groups do not divide {} and {} channels", groups, in, out));
   const int64_t window = s["window_height"];
-  const Shape image = {s["batch"], in, s["height"], s.value_or("width", s["height"])};
+  const Shape image = {s["batch"], in, s["height"], image_width(s)};
   const Shape weight = {out, in / groups, window, s.value_or("window_width", window)};
   return {{b.input("x", image, s.dtype()), b.input("w", weight, s.dtype())},
           {{"stride", s["stride"]},
@@ -269,11 +266,11 @@ std::vector<SizeDef> upsample_sizes() {
   return {{.name = "batch", .doc = "images"},
           {.name = "channels", .doc = "of the images", .other_names = {"k"}},
           {.name = "height", .doc = "rows of an image", .other_names = {"m"}},
-          {.name = "width", .doc = "columns of an image", .other_names = {"n"}}};
+          width_size({"n"})};
 }
 
 Operands upsample_operands(GraphBuilder& b, const GivenSizes& s) {
-  return {{b.input("x", {s["batch"], s["channels"], s["height"], s["width"]}, s.dtype())}, {}};
+  return {{b.input("x", {s["batch"], s["channels"], s["height"], image_width(s)}, s.dtype())}, {}};
 }
 
 }  // namespace

@@ -162,10 +162,7 @@ std::vector<SizeDef> sizes_by_name() {
           {.name = "out_channels", .doc = "of the result", .other_names = {"m"}},
           {.name = "depth", .doc = "layers of an image"},
           {.name = "height", .doc = "rows of an image", .other_names = {"n"}},
-          {.name = "width",
-           .doc = "columns of an image",
-           .default_value = std::nullopt,
-           .default_rule = "as height"},
+          width_size(),
           {.name = "window",
            .doc = "layers, rows and columns of the window",
            .default_value = int64_t{1}},
@@ -184,7 +181,7 @@ Operands conv_operands(GraphBuilder& b, const GivenSizes& s) {
   if (in % groups != 0 || out % groups != 0)
     s.fail(fmt::format("{} groups do not divide {} and {} channels", groups, in, out));
   const bool transposed = s["transposed"] != 0;
-  const Shape image = {s["batch"], in, s["depth"], s["height"], s.value_or("width", s["height"])};
+  const Shape image = {s["batch"], in, s["depth"], s["height"], image_width(s)};
   const Shape weight = {transposed ? in : out, (transposed ? out : in) / groups, s["window"],
                         s["window"], s["window"]};
   return {{b.input("x", image, s.dtype()), b.input("w", weight, s.dtype())},

@@ -167,14 +167,11 @@ std::vector<SizeDef> image_sizes(int64_t smallest = 1) {
            .doc = "rows of an image",
            .other_names = {"m"},
            .default_value = smallest},
-          {.name = "width",
-           .doc = "columns of an image",
-           .other_names = {"n"},
-           .default_value = smallest}};
+          width_size({"n"})};
 }
 
 TensorId image(GraphBuilder& b, const GivenSizes& s, const char* name) {
-  return b.input(name, {s["batch"], s["channels"], s["height"], s["width"]}, s.dtype());
+  return b.input(name, {s["batch"], s["channels"], s["height"], image_width(s)}, s.dtype());
 }
 
 Operands batch_norm_operands(GraphBuilder& b, const GivenSizes& s) {
@@ -194,7 +191,7 @@ Operands batch_norm_backward_operands(GraphBuilder& b, const GivenSizes& s) {
 Operands one_image(GraphBuilder& b, const GivenSizes& s) { return {{image(b, s, "x")}, {}}; }
 
 Operands pool_backward_operands(GraphBuilder& b, const GivenSizes& s) {
-  const Shape shape = {s["batch"], s["channels"], s["height"], s["width"]};
+  const Shape shape = {s["batch"], s["channels"], s["height"], image_width(s)};
   return {{b.input("dy", shape, s.dtype()), b.input("x", shape, s.dtype()),
            b.input("index", shape, DType::kInt64)},
           {}};

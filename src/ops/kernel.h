@@ -107,7 +107,8 @@ struct Attention {
   bool is_decode() const { return queries == 1 && keys > 1 && !backward; }
 
   static constexpr std::string_view kName = "attention";
-  static constexpr std::string_view kText = "{batch} x [{queries}x{keys}] heads of {head_dim}";
+  static constexpr std::string_view kText =
+      "{batch} x {heads} x [{queries}x{keys}] heads of {head_dim}";
   static constexpr auto sizes() {
     using A = Attention;
     return std::array{SizeOf<A>{"batch", &A::batch},

@@ -9,6 +9,7 @@
 #include "ops/gradient.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
+#include "ops/sizes.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -57,6 +58,21 @@ TEST_P(EveryOp, HasAnExampleThatBuildsAndWorkThatAddsUp) {
     EXPECT_GT(kernel.write_bytes, 0);
     EXPECT_EQ(op_def(kernel.op).name, op.name);
   }
+}
+
+TEST(Images, AreAsWideAsHighWhereNoWidthIsGiven) {
+  size_t ops = 0;
+  for (const OpDef& op : op_table()) {
+    const SizeDef* width = find_size(op, "width");
+    if (width == nullptr || find_size(op, "height") == nullptr) continue;
+    SCOPED_TRACE(op.name);
+    ++ops;
+    EXPECT_EQ(width->default_rule, "as height");
+    const SizeList high = {{"height", 16}}, both = {{"height", 16}, {"width", 16}};
+    EXPECT_EQ(kernels_of_sizes(op.name, DType::kFp32, high).front().read_bytes,
+              kernels_of_sizes(op.name, DType::kFp32, both).front().read_bytes);
+  }
+  EXPECT_GE(ops, 5u);
 }
 
 TEST_P(EveryOp, GivesTheSameWhenItIsDecomposed) {

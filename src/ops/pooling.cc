@@ -215,7 +215,7 @@ void work_grid_sample_backward(const OpContext& context, std::vector<Kernel>& ke
 }
 
 Operands pool_operands(GraphBuilder& b, const GivenSizes& s) {
-  return {{b.input("x", {s["batch"], s["channels"], s["height"], s["width"]}, s.dtype())},
+  return {{b.input("x", {s["batch"], s["channels"], s["height"], image_width(s)}, s.dtype())},
           {{"window", Shape{s["window"], s["window"]}}}};
 }
 
@@ -223,7 +223,7 @@ std::vector<SizeDef> pool_sizes() {
   return {{.name = "batch", .doc = "images"},
           {.name = "channels", .doc = "of the images", .other_names = {"k"}},
           {.name = "height", .doc = "rows of an image", .other_names = {"m"}},
-          {.name = "width", .doc = "columns of an image", .other_names = {"n"}},
+          width_size({"n"}),
           {.name = "window", .doc = "rows and columns of a window"}};
 }
 

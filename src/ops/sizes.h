@@ -3,6 +3,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "ops/attributes.h"
@@ -37,6 +38,15 @@ struct SizeDef {
   /// A switch: off by default.
   bool is_switch() const { return default_value == AttributeValue(int64_t{0}) && max == 1; }
 };
+
+/// The columns of an image: as many as it has rows, if they are not given. Read by `image_width`.
+inline SizeDef width_size(std::vector<std::string_view> other_names = {}) {
+  return {.name = "width",
+          .doc = "columns of an image",
+          .other_names = std::move(other_names),
+          .default_value = std::nullopt,
+          .default_rule = "as height"};
+}
 
 /// A size that is 0 (the default) or 1.
 inline SizeDef switch_size(std::string_view name, std::string_view doc) {
@@ -79,6 +89,11 @@ class GivenSizes {
   /// By index in op_.sizes; nullptr: not given and no default.
   std::vector<const AttributeValue*> values_;
 };
+
+/// The size that `width_size` describes.
+inline int64_t image_width(const GivenSizes& sizes) {
+  return sizes.value_or("width", sizes["height"]);
+}
 
 /// Inputs and attributes of a node.
 struct Operands {

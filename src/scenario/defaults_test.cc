@@ -40,6 +40,9 @@ TEST(Defaults, TrainingOf16BitCheckpointsKeepsFp32Copies) {
                   static_cast<double>(f.parameters),
               18, 0.1);
   EXPECT_TRUE(assumes(f, "fp32 copies of the parameters, states in fp32"));
+  Request sgd = training();
+  sgd.optimizer = Optimizer::kSgd;
+  EXPECT_TRUE(assumes(forecast("llama-3.2-1b", "H100", sgd), "sgd, fp32 copies of the parameters"));
 }
 
 TEST(Defaults, TrainingOfFp32CheckpointsIsUnderAutocast) {

@@ -49,12 +49,13 @@ std::string optimizer_words(const Forecast& f) {
   const Optimizer optimizer = f.used.optimizer.value_or(Optimizer::kNone);
   if (optimizer == Optimizer::kNone) return "no optimizer step";
   std::string words = choice_name(optimizer);
-  if (optimizer == Optimizer::kSgd) return words;  // without momentum, it has no states
-  words += fmt::format(" ({})", choice_name(f.used.optimizer_impl));
   const bool sixteen_bits = f.dtype == "bf16" || f.dtype == "fp16";
+  const bool copies = sixteen_bits && f.used.lora_rank == 0 && f.used.parallel.has_fp32_copies();
+  if (optimizer == Optimizer::kSgd)  // without momentum, it has no states
+    return copies ? words + ", fp32 copies of the parameters" : words;
+  words += fmt::format(" ({})", choice_name(f.used.optimizer_impl));
   if (f.used.lora_rank > 0) return words + ", states of the adapters only";
-  if (sixteen_bits && f.used.parallel.has_fp32_copies())
-    return words + ", fp32 copies of the parameters, states in fp32";
+  if (copies) return words + ", fp32 copies of the parameters, states in fp32";
   return fmt::format("{}, states in {}", words, sixteen_bits ? f.dtype : "fp32");
 }
 
