@@ -379,6 +379,7 @@ struct TrainingQuery {
   /// The options that all candidates share: batch, seq, cluster, nodes, attention, optimizer, …
   /// Degrees and what TrainingSpace has are not read.
   Request request;
+  int64_t gpus = 0;  ///< in place of `nodes`: as many of each node; 0: all of the nodes
   TrainingSpace space;
   PlanObjective objective = PlanObjective::kTime;
   size_t top = 10;  ///< layouts that are ranked by simulated times
@@ -505,8 +506,8 @@ struct TrainingPlan {
   std::map<std::string, int64_t> impossible;
   /// Defects of Tilecast that ended single forecasts, and how often.
   std::map<std::string, int64_t> failures;
-  /// The winner's share of the GPUs' peak FLOP/s, and the warnings of its forecast.
-  double winner_utilization_ratio = 0;
+  /// Of the winner's forecast.
+  double winner_mfu_ratio = 0, winner_utilization_ratio = 0;
   std::vector<Warning> warnings;
   Request used;
 
@@ -647,7 +648,7 @@ struct TrainingWinner {
   std::string options;
   Interval latency_s;
   bool extrapolated = false;
-  double utilization_ratio = 0;
+  double mfu_ratio = 0, utilization_ratio = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -659,7 +660,13 @@ struct TrainingWinner {
     field("extrapolated", "",
           "part of the time comes from no measurement of the GPU's class or links",
           &Self::extrapolated);
-    field("utilization_ratio", "", "share of its FLOPs in the GPUs' peak",
+    field(
+        "mfu_ratio", "",
+        "MFU, model FLOPs utilization: the model's FLOPs / (latency x peak FLOP/s of the GPUs for "
+        "the dtype)",
+        &Self::mfu_ratio);
+    field("utilization_ratio", "",
+          "HFU, hardware FLOPs utilization: the same of all FLOPs, those of checkpointing included",
           &Self::utilization_ratio);
   }
 };
@@ -758,6 +765,8 @@ struct ServingCandidate {
   double mean_request_s = 0;  ///< from sending to the last token
   double tokens_per_s = 0, requests_per_s = 0, user_tokens_per_s = 0, gpu_tokens_per_s = 0;
   bool meets = false;
+  /// The best load of a layout whose throughput ties with the most on the same GPUs.
+  bool ties = false;
   /// The largest factor by which a limit is missed; 1 or less: it meets both.
   double excess = 0;
   /// Intervals of candidates that tables list: the first ones (ServingPlan::kListed), the front,
@@ -818,6 +827,7 @@ struct ServingPlan {
   Request used;
 
   static constexpr size_t kListed = 10;
+  static constexpr int64_t kMostClients = 1024;  ///< of a replica, where no list is given
 
   std::vector<ServingCandidateRow> rows() const;
   std::vector<ServingHardwareRow> hardware() const;
@@ -958,6 +968,10 @@ struct ServingCandidateRow : ServingCandidate {
           "its simulation ended as soon as it was sure to miss a limit that less load keeps",
           &Self::pruned);
     field("meets_limits", "", "simulated, and within the limits, if there are any", &Self::meets);
+    field("ties", "",
+          "the best load of a layout whose throughput is less than 5 % below the most on the same "
+          "GPUs: which writes more is not certain",
+          &Self::ties);
     field("pareto", "",
           "no other is better both for a user and for a GPU, of those that meet the limits if any "
           "does",

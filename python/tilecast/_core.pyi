@@ -1197,8 +1197,10 @@ class TrainingWinner(Record):
     """80 % interval [s]"""
     extrapolated: bool
     """part of the time comes from no measurement of the GPU's class or links"""
+    mfu_ratio: float
+    """MFU, model FLOPs utilization: the model's FLOPs / (latency x peak FLOP/s of the GPUs for the dtype)"""
     utilization_ratio: float
-    """share of its FLOPs in the GPUs' peak"""
+    """HFU, hardware FLOPs utilization: the same of all FLOPs, those of checkpointing included"""
 
 class LaunchLine(Record):
     """A command that starts software with the first candidate of a plan."""
@@ -1413,6 +1415,8 @@ class ServingCandidate(Record):
     """its simulation ended as soon as it was sure to miss a limit that less load keeps"""
     meets_limits: bool
     """simulated, and within the limits, if there are any"""
+    ties: bool
+    """the best load of a layout whose throughput is less than 5 % below the most on the same GPUs: which writes more is not certain"""
     pareto: bool
     """no other is better both for a user and for a GPU, of those that meet the limits if any does"""
     ttft_s: float | None
@@ -2639,6 +2643,7 @@ class PlanKeywords(TypedDict, total=False):
     cluster: str | None
     nodes: int | None
     clocks: float | str | None
+    num_gpus: int | None
     price_per_gpu_hour: float | str | Mapping[str, float] | None
     full_search: bool | None
     tp: int | Sequence[int] | None
@@ -2670,7 +2675,6 @@ class PlanKeywords(TypedDict, total=False):
     zero: int | str | Sequence[int | str] | None
     checkpointing: int | str | Sequence[int | str] | None
     sequence_parallel: int | str | Sequence[int | str] | None
-    num_gpus: int | None
     output: int | str | None
     software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
     max_num_seqs: int | None

@@ -77,9 +77,7 @@ void add_training_request(std::vector<CommandOption>& common,
 }
 
 std::vector<CommandOption> serving_options() {
-  std::vector<CommandOption> options = {
-      whole_option("--num-gpus", "the GPUs of the nodes", "GPUs of each kind",
-                   into<&PlanQuestion::num_gpus>(), 1, int64_t{1} << 20)};
+  std::vector<CommandOption> options;
   for (const char* name : serving_request_options())
     options.push_back(
         request_option(name, RequestKind::kServe, into_request<&PlanQuestion::words>()));
@@ -167,6 +165,9 @@ std::vector<OptionGroup> plan_groups() {
                       .set = into<&PlanQuestion::memory_reserve>()});
   training.push_back(whole_option("--top", "10", "layouts that are ranked by simulated times",
                                   into<&PlanQuestion::top>(), 1, 1000));
+  common.push_back(whole_option("--num-gpus", "all of the nodes",
+                                "GPUs of each kind, as many of each node",
+                                into<&PlanQuestion::num_gpus>(), 1, int64_t{1} << 20));
   common.push_back({.names = "--price-per-gpu-hour",
                     .value = "PRICE",
                     .help = "a number, a list (H100=2.5,A100=1.2), or a file (.json, .csv)",
@@ -210,6 +211,8 @@ void refuse_others(const Given& given, bool serving) {
 Reply answer_plan(PlanQuestion&& asked, const Given& given, const Asking& asking) {
   const bool serving = has(given, "prompt");
   refuse_others(given, serving);
+  if (has(given, "num-gpus") && has(given, "nodes"))
+    throw OptionError("`num-gpus` cannot be combined with `nodes`, which it sets");
   if (!asked.gpus.empty()) {
     for (const char* other : {"gpu", "cluster"}) {
       if (has(given, other))

@@ -44,6 +44,7 @@ TrainingQuery training_query_of(const PlanQuestion& asked, const Asking& asking)
     if (!asked.has_word(assumed.option)) options.push_back({assumed.option, assumed.value});
   }
   TrainingQuery query{.request = asked.request(kTrainingOptions, std::move(options)),
+                      .gpus = asked.num_gpus,
                       .space = asked.training,
                       .objective = asked.objective,
                       .top = asked.top,
@@ -55,7 +56,8 @@ TrainingQuery training_query_of(const PlanQuestion& asked, const Asking& asking)
 }
 
 /// Advice if nothing fits: values that lists left out of the search, and what it does not change.
-std::string training_remedies(const TrainingPlan& plan, const TrainingSpace& space) {
+std::string training_remedies(const TrainingPlan& plan, const TrainingQuery& query) {
+  const TrainingSpace& space = query.space;
   std::vector<std::string> remedies;
   const auto add = [&](const auto& searched, auto value, const char* text) {
     if (!searched.empty() && std::find(searched.begin(), searched.end(), value) == searched.end())
@@ -65,6 +67,7 @@ std::string training_remedies(const TrainingPlan& plan, const TrainingSpace& spa
   add(space.zero, Zero::kParameters, "`zero` 3");
   add(space.checkpointing, Checkpointing::kFull, "`checkpointing` full");
   if (plan.candidates.front().memory.margin_bytes() >= 0) remedies.push_back("`memory-reserve` 0");
+  if (query.gpus > 0) remedies.push_back("more GPUs");
   if (plan.nodes_that_fit) remedies.push_back(fmt::format("{} nodes", *plan.nodes_that_fit));
   if (plan.used.lora_rank == 0) remedies.push_back("adapters (`lora-rank`)");
   return remedies.empty() ? "" : "; use " + join(remedies, ", or ");
@@ -73,14 +76,14 @@ std::string training_remedies(const TrainingPlan& plan, const TrainingSpace& spa
 int64_t lacking_bytes(const TrainingPlan& plan) { return plan.candidates.front().missing_bytes(); }
 
 /// "" if a configuration fits on one of the GPUs.
-std::string training_shortfall(std::span<const TrainingPlan> plans, const TrainingSpace& space) {
+std::string training_shortfall(std::span<const TrainingPlan> plans, const TrainingQuery& query) {
   if (std::any_of(plans.begin(), plans.end(), [](const auto& plan) { return plan.fitting > 0; }))
     return "";
   const TrainingPlan& nearest = *std::min_element(
       plans.begin(), plans.end(),
       [](const auto& a, const auto& b) { return lacking_bytes(a) < lacking_bytes(b); });
   const std::string lacks = format_bytes(lacking_bytes(nearest)),
-                    help = training_remedies(nearest, space);
+                    help = training_remedies(nearest, query);
   if (plans.size() > 1)
     return fmt::format("no configuration fits on any of these GPUs: the nearest, on {}, lacks {}{}",
                        nearest.gpu, lacks, help);
@@ -110,7 +113,7 @@ Reply compare_hardware(const PlanQuestion& asked, TrainingQuery query) {
     for (const std::string& text : warning_texts(plans.back().warnings))
       warnings.push_back(gpus[i].id() + ": " + text);
   }
-  std::string shortfall = training_shortfall(plans, query.space);
+  std::string shortfall = training_shortfall(plans, query);
   return {.answer = TrainingPlans{sorted_plans(plans)},
           .warnings = std::move(warnings),
           .shortfall = std::move(shortfall)};
@@ -141,7 +144,7 @@ Reply answer_training_plan(PlanQuestion&& asked, const Asking& asking) {
   const auto candidates = static_cast<double>(plan.candidates.size());
   Reply reply{
       .warnings = warning_texts(plan.warnings),
-      .shortfall = training_shortfall({&plan, 1}, query.space),
+      .shortfall = training_shortfall({&plan, 1}, query),
       .speed = fmt::format("{} candidates in {:.2f} s of all cores, {:.0f} a second; {} simulated",
                            candidates, seconds, candidates / seconds, plan.simulated)};
   reply.answer = std::move(plan);

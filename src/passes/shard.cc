@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
+#include "base/checked.h"
 #include "ops/op_def.h"
 #include "ops/sharding.h"
 #include "ops/validate.h"
@@ -53,6 +55,8 @@ class Sharder {
   }
 
  private:
+  static constexpr size_t kHeads = 1;  ///< of [b, heads, s, s]
+
   static size_t index(TensorId id) { return static_cast<size_t>(id); }
 
   /// Training divides evenly. A vocabulary is padded before (`pad_vocabulary`); one that the ranks
@@ -88,8 +92,23 @@ class Sharder {
         tensor.shape[1] /= ranks_;
         placements_[id] = {.kind = Placement::Kind::kSharded, .dim = 1};
       }
+      if (is_received_by_heads(static_cast<TensorId>(id)))
+        tensor.shape[kHeads] = ceil_divide(tensor.shape[kHeads], ranks_);
       now_[id] = b_.tensor(std::move(tensor));
     }
+  }
+
+  /// Whether the part received a bias of attention (T5's, by relative positions), of which each
+  /// rank of the stage before computed its own heads.
+  bool is_received_by_heads(TensorId id) const {
+    const Tensor& tensor = from_.tensor(id);
+    if (!is_received(tensor) || tensor.shape.size() != 4 || tensor.shape[kHeads] == 1) return false;
+    constexpr auto kBias = 3;  // after queries, keys and values
+    return std::any_of(from_.nodes.begin(), from_.nodes.end(), [&](const Node& node) {
+      return op_def(node.op).shard == shard_heads &&
+             std::find(node.inputs.begin() + std::min<ptrdiff_t>(kBias, std::ssize(node.inputs)),
+                       node.inputs.end(), id) != node.inputs.end();
+    });
   }
 
   /// Every rank gets the logits of the whole vocabulary, from which tokens are drawn. A tensor that

@@ -65,10 +65,9 @@ class LoadSearch {
 
   /// With more clients: while the limits are met, the cache has room, and throughput grows.
   void run(ServingCandidate c, const ServedLayout& layout) {
-    constexpr int64_t kMostClients = 1024;
     std::vector<int64_t> loads = query_.space.concurrency;
     if (loads.empty()) {
-      for (int64_t n = 1; n <= kMostClients; n *= 2) loads.push_back(n);
+      for (int64_t n = 1; n <= ServingPlan::kMostClients; n *= 2) loads.push_back(n);
     }
     std::sort(loads.begin(), loads.end());
     int64_t last = 0, missed = 0;  // the most clients that meet the limits, the fewest that do not

@@ -125,10 +125,31 @@ TEST(ServingPlan, EachLayoutStandsOnceAndTheSimplestTieFirst) {
   const ServingCandidate& first = plan.candidates.front();
   const double least = most * (1 - ServingPlan::kTieRatio);
   EXPECT_GE(first.gpu_tokens_per_s, least);
+  for (size_t i = 0; i < plan.layouts; ++i)
+    EXPECT_EQ(plan.candidates[i].ties, plan.candidates[i].gpu_tokens_per_s >= least) << i;
   for (size_t i = 1; i < plan.layouts; ++i) {
     if (plan.candidates[i].gpu_tokens_per_s < least) continue;
     EXPECT_GE(techniques(plan.candidates[i]), techniques(first)) << i;
   }
+}
+
+/// Tensor parallelism is simpler than copies of attention that share experts.
+TEST(ServingPlan, TensorParallelismComesBeforeDataParallelAttentionThatTies) {
+  ServingQuery query = query_of({"H100"});
+  query.gpus = 2;
+  query.request.output = 256;
+  query.ttft_s = query.tpot_s = query.request.load.ttft_s = query.request.load.tpot_s = {};
+  query.space = {.pp = {1}, .ep = {1}, .prefill_workers = {0}, .dtypes = {"fp8"}};
+  const ServingPlan plan = plan_serving(forecaster(), load_model_ref("mixtral-8x7b"), query);
+  const auto best_of = [&](int64_t tp, int64_t dp) {
+    const auto found =
+        std::find_if(plan.candidates.begin(), plan.candidates.end(),
+                     [&](const ServingCandidate& c) { return c.tp == tp && c.dp == dp; });
+    return found == plan.candidates.end() ? ServingCandidate{} : *found;
+  };
+  ASSERT_TRUE(best_of(1, 2).ties);
+  ASSERT_TRUE(best_of(2, 1).ties);
+  EXPECT_EQ(plan.candidates.front().tp, 2);
 }
 
 /// Layouts are prepared once for all loads, and share the times of their steps.

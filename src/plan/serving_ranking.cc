@@ -33,9 +33,10 @@ void sort(ServingPlan& plan) {
   plan.fitting = count([](const ServingCandidate& c) { return c.fits; });
 }
 
-/// How many techniques a layout uses.
+/// How many techniques a layout uses. Data-parallel attention has two: copies of attention, and
+/// experts that these share.
 int techniques(const ServingCandidate& c) {
-  return (c.tp > 1) + (c.pp > 1) + (c.dp > 1) + (c.ep > 1) + (c.prefill_workers > 0) +
+  return (c.tp > 1) + (c.pp > 1) + 2 * (c.dp > 1) + (c.ep > 1) + (c.prefill_workers > 0) +
          (c.all2all != All2All::kAllGather);
 }
 
@@ -52,9 +53,8 @@ void put_layouts_first(ServingPlan& plan) {
   const double least = worth(plan, *begin) * (1 - ServingPlan::kTieRatio);
   auto first = begin;
   for (auto c = begin; c != last; ++c) {
-    if (c->hardware == begin->hardware && worth(plan, *c) >= least &&
-        techniques(*c) < techniques(*first))
-      first = c;
+    c->ties = c->hardware == begin->hardware && worth(plan, *c) >= least;
+    if (c->ties && techniques(*c) < techniques(*first)) first = c;
   }
   if (first == begin) return;
   std::rotate(begin, first, first + 1);

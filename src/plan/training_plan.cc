@@ -55,10 +55,18 @@ std::vector<std::string> dtypes_of(const TrainingQuery& query, TrainingFacts& fa
   return used;
 }
 
-Cluster cluster_of_query(const Request& request, const Device& device) {
-  const Cluster cluster =
-      request.parallel.cluster.empty() ? node_of(device) : find_cluster(request.parallel.cluster);
-  return with_nodes(cluster, request.parallel.nodes.value_or(1));
+Cluster cluster_of_query(const TrainingQuery& query, const Device& device) {
+  const Parallel& p = query.request.parallel;
+  if (query.gpus == 0) {
+    const Cluster cluster = p.cluster.empty() ? node_of(device) : find_cluster(p.cluster);
+    return with_nodes(cluster, p.nodes.value_or(1));
+  }
+  // The nodes on which `forecast` places so many ranks.
+  Request request = query.request;
+  request.execution.dp = query.gpus;
+  Cluster cluster = cluster_of(device, request);
+  if (cluster.name.empty()) cluster.name = device.name;
+  return with_gpus_per_node(cluster, query.gpus / cluster.nodes);
 }
 
 /// The search of one cluster: facts of the model, the plan to fill in, and its candidates.
@@ -81,7 +89,7 @@ class TrainingPlanner {
                       .device = device,
                       .predictor = forecaster.impl().predictor(query_.request.execution.predictor),
                       .shared = query_.request,
-                      .cluster = cluster_of_query(query_.request, device),
+                      .cluster = cluster_of_query(query_, device),
                       .precisions = {},
                       .layers = layer_count(modules_)});
     dtypes_ = dtypes_of(query_, *facts_);
@@ -145,19 +153,21 @@ class TrainingPlanner {
   std::vector<CandidateGroup> groups(const TrainingQuery& query,
                                      std::map<std::string, int64_t>& impossible) const {
     const Execution& e = query.request.execution;
-    return candidate_groups(query,
-                            {.cluster = facts_->cluster,
-                             .layers = facts_->layers,
-                             .experts = expert_count(modules_),
-                             .flash = e.attention == AttentionKind::kFlash,
-                             .divides_layers = !modules_.splits.empty()},
-                            dtypes_, impossible);
+    return candidate_groups(
+        query,
+        {.cluster = facts_->cluster,
+         .layers = facts_->layers,
+         .experts = expert_count(modules_),
+         .flash = e.attention == AttentionKind::kFlash,
+         .scores = e.attention == AttentionKind::kEager && has_scores(modules_, {.training = true}),
+         .divides_layers = !modules_.splits.empty()},
+        dtypes_, impossible);
   }
 
   /// The fewest nodes on which a configuration with least memory fits: one micro-batch of one
   /// sequence, all states sharded, all activations computed again, unless lists exclude that.
   std::optional<int64_t> nodes_that_fit(const TrainingPlan& plan) {
-    if (!plan.has_network) return std::nullopt;
+    if (!plan.has_network || query_.gpus > 0) return std::nullopt;
     TrainingQuery least = query_;
     const auto only = [](auto& list, auto value) {
       if (list.empty()) list = {value};
@@ -198,6 +208,7 @@ class TrainingPlanner {
       c.ranked_s = f.latency_s;
       c.extrapolated = is_extrapolated(f.warnings);
       if (i > 0) continue;
+      plan.winner_mfu_ratio = f.mfu_ratio;
       plan.winner_utilization_ratio = f.utilization_ratio;
       plan.warnings = f.warnings;
     }

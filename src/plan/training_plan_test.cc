@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "test_forecaster.h"
 #include "tilecast/error.h"
@@ -213,6 +214,60 @@ TEST(TrainingPlan, ConvolutionalNetworksAreDividedByDataOnly) {
                                           load_cluster_gpu_ref("dgx-h100"), query);
   EXPECT_FALSE(plan.counts_tokens);
   for (const TrainingCandidate& c : plan.candidates) EXPECT_EQ(c.dp, 8);
+}
+
+/// Without attention nothing is left of selective checkpointing, which is no candidate then.
+TEST(TrainingPlan, SelectiveCheckpointingNeedsScores) {
+  TrainingQuery query = training_query(1);
+  query.request.seq.reset();
+  query.request.batch = 64;
+  query.request.execution.attention = AttentionKind::kEager;
+  const TrainingPlan images = plan_training(forecaster(), load_model_ref("resnet-50"),
+                                            load_cluster_gpu_ref("a100-sxm-4"), query);
+  EXPECT_TRUE(images.impossible.empty());
+  query = training_query(1024);
+  query.request.execution.attention = AttentionKind::kEager;
+  query.space = {.tp = {1}, .pp = {1}};
+  const TrainingPlan text = plan_of(kGpt, query);
+  EXPECT_TRUE(std::any_of(text.candidates.begin(), text.candidates.end(), [](const auto& c) {
+    return c.checkpointing == Checkpointing::kSelective;
+  }));
+}
+
+TEST(TrainingPlan, GpusInPlaceOfNodes) {
+  TrainingQuery query = training_query(1024);
+  query.request.parallel.cluster = "dgx-a100";
+  query.space.micro_batch_sizes = {2};
+  for (const auto& [gpus, nodes, of_node] :
+       {std::array<int64_t, 3>{1, 1, 1}, {4, 1, 4}, {16, 2, 8}}) {
+    query.gpus = gpus;
+    const TrainingPlan plan = plan_of(kGpt, query);
+    EXPECT_EQ(plan.ranks, gpus);
+    EXPECT_EQ(plan.nodes, nodes);
+    EXPECT_EQ(plan.gpus_per_node, of_node);
+    for (const TrainingCandidate& c : plan.candidates) {
+      EXPECT_EQ(c.dp * c.tp * c.pp * c.cp, gpus);
+      EXPECT_LE(c.tp, of_node);
+    }
+    expect_forecasts(kGpt, plan, std::max<size_t>(1, plan.candidates.size() / 20));
+  }
+  query.gpus = 12;  // neither one node nor two with the same number
+  query.request.batch = 48;
+  EXPECT_EQ(plan_of(kGpt, query).gpus_per_node, 6);
+}
+
+/// What is computed again counts in the hardware's utilization only.
+TEST(TrainingPlan, UtilizationsAreThoseOfTheForecast) {
+  TrainingQuery query = training_query(1024);
+  query.space.checkpointing = {Checkpointing::kFull};
+  const TrainingPlan plan = plan_of(kGpt, query);
+  const Forecast f =
+      forecaster().forecast(model_from_text(kGpt, "config.json"), load_gpu_ref(plan.gpu),
+                            request_of(plan, plan.candidates.front()));
+  ASSERT_TRUE(plan.winner());
+  EXPECT_EQ(plan.winner()->mfu_ratio, f.mfu_ratio);
+  EXPECT_EQ(plan.winner()->utilization_ratio, f.utilization_ratio);
+  EXPECT_GT(f.utilization_ratio, 1.1 * f.mfu_ratio);
 }
 
 TEST(TrainingPlan, LaunchLinesHaveTheDegreesOfTheFirst) {

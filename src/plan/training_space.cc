@@ -55,10 +55,8 @@ class Enumeration {
 
  private:
   void add_layouts(CandidateGroup group) {
-    const bool eager = query_.request.execution.attention == AttentionKind::kEager;
     std::vector<Checkpointing> kept = {Checkpointing::kNone};
-    // Fused attention keeps no scores that selective checkpointing could leave out.
-    if (facts_.layers > 0 && eager) kept.push_back(Checkpointing::kSelective);
+    if (facts_.layers > 0 && facts_.scores) kept.push_back(Checkpointing::kSelective);
     if (facts_.layers > 0) kept.push_back(Checkpointing::kFull);
     for (const bool sequence : given_or(space_.sequence_parallel, {true, false})) {
       if (group.tp == 1 && sequence) continue;

@@ -26,6 +26,7 @@ struct SpaceFacts {
   int64_t layers = 0;
   int64_t experts = 0;  ///< of each layer that has some; 0: none
   bool flash = true;    ///< fused attention
+  bool scores = false;  ///< attention keeps scores, which selective checkpointing leaves out
   /// Tensor parallelism divides weights of the model. Frameworks train others, as convolutional
   /// networks, with data parallelism alone.
   bool divides_layers = true;

@@ -57,12 +57,10 @@ void add_memory(Lines& lines, const PassMemory& m) {
   }
 }
 
-/// "MFU 43 %, HFU 57 %"; inference computes nothing again, so both are one number there.
+/// Inference computes nothing again, so both utilizations are one number there.
 std::string utilization_text(const Forecast& f) {
-  const auto percent = [](double ratio) { return fmt::format("{:.0f} %", 100 * ratio); };
-  return f.mode == "training"
-             ? fmt::format("MFU {}, HFU {}", percent(f.mfu_ratio), percent(f.utilization_ratio))
-             : fmt::format("MFU {}", percent(f.mfu_ratio));
+  return f.mode == "training" ? training_utilization_text(f.mfu_ratio, f.utilization_ratio)
+                              : fmt::format("MFU {:.0f} %", 100 * f.mfu_ratio);
 }
 
 /// The work, and what it makes in a second.

@@ -83,6 +83,10 @@ std::string clock_text(const std::string& clocks) {
   return clocks == "base" ? ", base clock" : fmt::format(", {} MHz", clocks);
 }
 
+std::string training_utilization_text(double mfu_ratio, double hfu_ratio) {
+  return fmt::format("MFU {:.0f} %, HFU {:.0f} %", 100 * mfu_ratio, 100 * hfu_ratio);
+}
+
 std::string dtype_text(const std::string& dtype, const std::string& source) {
   return source.empty() || source == "asked" ? dtype : fmt::format("{} ({})", dtype, source);
 }

@@ -34,6 +34,9 @@ std::string dtype_text(const std::string& dtype, const std::string& source);
 /// ", base clock" or ", 1305 MHz" of the option `clocks`; "" for the boost clock.
 std::string clock_text(const std::string& clocks);
 
+/// "MFU 43 %, HFU 57 %": of a training step.
+std::string training_utilization_text(double mfu_ratio, double hfu_ratio);
+
 /// A GPU's id without the vendor: "h100-sxm5-80gb".
 std::string without_vendor(const std::string& gpu_id);
 

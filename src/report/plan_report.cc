@@ -56,8 +56,8 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
   lines.add(
       "  speed",
       format_integer(std::llround(plan.samples_per_s(seconds) / static_cast<double>(plan.ranks))),
-      fmt::format("{}/s on each GPU; {:.0f} % of the peak FLOP/s", sample_word(plan),
-                  100 * plan.winner_utilization_ratio));
+      fmt::format("{}/s on each GPU; {}", sample_word(plan),
+                  training_utilization_text(plan.winner_mfu_ratio, plan.winner_utilization_ratio)));
   lines.add("  computing", format_seconds(c.compute_s), share(c.compute_s, seconds));
   lines.add("  communication", format_seconds(c.exposed_communication_s),
             share(c.exposed_communication_s, seconds) + " exposed, mean of the stages");
@@ -237,10 +237,12 @@ void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& s
   }
   const size_t missed = plan.candidates.size() - plan.fitting;
   const std::string title =
-      plan.fastest ? "The best of each layout; which of those with equal numbers is faster is not "
-                     "certain"
-                   : fmt::format("The first {} of the {} that fit", plan.ranked,
-                                 format_integer(static_cast<int64_t>(plan.fitting)));
+      plan.fastest && plan.ranked == 1 ? "The only layout"
+      : plan.fastest
+          ? "The best of each layout; which of those with equal numbers is faster is not "
+            "certain"
+          : fmt::format("The first {} of the {} that fit", plan.ranked,
+                        format_integer(static_cast<int64_t>(plan.fitting)));
   out += "\n" + title_lines(title, style) + "\n" + table.text(style);
   if (missed == 0) out += "\nAll fit.\n";
 }
@@ -254,15 +256,22 @@ void add_misses(std::string& out, const TrainingPlan& plan, const TableStyle& st
     const TrainingCandidate& c = plan.candidates[i];
     table.add(c, {format_bytes(c.memory.peak_bytes), format_bytes(c.missing_bytes())});
   }
+  const std::string reserve =
+      plan.memory_reserve > 0
+          ? fmt::format(" with {:.3g} % of the peak free", 100 * plan.memory_reserve)
+          : "";
   const TrainingCandidate& last = plan.candidates.back();
   const TrainingCandidate& middle = plan.candidates[plan.fitting + missed / 2];
   out +=
       "\n" +
       title_lines(
-          fmt::format("{} do not fit into {}: half of them lack {} or more, one {}. The "
-                      "nearest:",
-                      format_integer(static_cast<int64_t>(missed)), format_bytes(plan.device_bytes),
-                      format_bytes(middle.missing_bytes()), format_bytes(last.missing_bytes())),
+          fmt::format("{} do{} not fit into {}{}{}:", format_integer(static_cast<int64_t>(missed)),
+                      missed == 1 ? "es" : "", format_bytes(plan.device_bytes), reserve,
+                      missed <= kShown
+                          ? ""
+                          : fmt::format(": half of them lack {} or more, one {}. The nearest",
+                                        format_bytes(middle.missing_bytes()),
+                                        format_bytes(last.missing_bytes()))),
           style) +
       "\n" + table.text(style);
 }
@@ -275,9 +284,10 @@ void add_impossible(std::string& out, const TrainingPlan& plan, const TableStyle
   const auto most =
       std::max_element(plan.impossible.begin(), plan.impossible.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
-  out += "\n" + wrapped(fmt::format("Not possible and not counted: {}, {} of them because of: {}",
-                                    format_integer(count), format_integer(most->second),
-                                    options_as_flags(most->first)),
+  const std::string share =
+      plan.impossible.size() == 1 ? "" : format_integer(most->second) + " of them ";
+  out += "\n" + wrapped(fmt::format("Not possible and not counted: {}, {}because of: {}",
+                                    format_integer(count), share, options_as_flags(most->first)),
                         style);
 }
 
@@ -333,12 +343,12 @@ std::string counts_text(const TrainingPlan& plan) {
 }  // namespace
 
 std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
-  std::string out =
-      title_lines(fmt::format("{}: training on {} GPUs, {} node{} of {}, batch {}{}", plan.model,
-                              format_integer(plan.ranks), format_integer(plan.nodes),
-                              plan.nodes == 1 ? "" : "s", plan.cluster_name, batch_text(plan),
-                              clock_text(plan.used.execution.clocks)),
-                  style);
+  std::string out = title_lines(
+      fmt::format("{}: training on {} GPU{}, {} node{} of {}, batch {}{}", plan.model,
+                  format_integer(plan.ranks), plan.ranks == 1 ? "" : "s",
+                  format_integer(plan.nodes), plan.nodes == 1 ? "" : "s", plan.cluster_name,
+                  batch_text(plan), clock_text(plan.used.execution.clocks)),
+      style);
   out += wrapped(counts_text(plan), style);
   if (plan.fitting == 0) {
     add_misses(out, plan, style);

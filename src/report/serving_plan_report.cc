@@ -18,6 +18,12 @@ namespace {
 
 using Candidate = ServingCandidate;
 
+void drop_column(TextTable& table, std::ptrdiff_t column) {
+  table.header.erase(table.header.begin() + column);
+  table.right.erase(table.right.begin() + column);
+  for (auto& row : table.rows) row.erase(row.begin() + column);
+}
+
 /// "1,024"; "150 to 440" for lengths that are drawn.
 std::string length_text(int64_t least, int64_t most) {
   return most > least ? fmt::format("{} to {}", format_integer(least), format_integer(most))
@@ -127,6 +133,24 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
   return format_text_table(table, style, 2);
 }
 
+/// What "~" stands for, as far as candidates have it.
+std::string uncertain_orders(const ServingPlan& plan) {
+  std::vector<std::string> kinds;
+  const auto any = [&](bool same_gpu) {
+    return std::any_of(plan.candidates.begin(), plan.candidates.end(), [&](const Candidate& c) {
+      return (c.hardware == plan.candidates.front().hardware) == same_gpu &&
+             order_is_uncertain(plan, c);
+    });
+  };
+  if (any(true))
+    kinds.push_back(
+        fmt::format("on the same GPUs, less than {:.0f} % apart", 100 * ServingPlan::kTieRatio));
+  if (any(false)) kinds.push_back("on other GPUs, 80 % intervals that overlap");
+  return kinds.empty() ? ""
+                       : fmt::format("~: whether the best is better is not certain ({}); ",
+                                     join(kinds, "; "));
+}
+
 /// Explains the columns and marks that the tables of these rows have.
 std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
   const auto shown = [&](auto value) {
@@ -150,12 +174,7 @@ std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
       shown([](const Candidate& c) { return c.prefill_workers; })
           ? "prefill: servers that compute prompts only; "
           : "",
-      misses ? "!: misses a limit; " : "",
-      marked([&](const Candidate& c) { return order_is_uncertain(plan, c); })
-          ? "~: the 80 % intervals overlap: whether the best is better than these other GPUs is "
-            "not "
-            "certain; "
-          : "",
+      misses ? "!: misses a limit; " : "", uncertain_orders(plan),
       marked([](const Candidate& c) { return c.intervals && c.intervals->extrapolated; })
           ? "*: part of the time is extrapolated; "
           : "");
@@ -199,6 +218,7 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
 void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<size_t>& rows,
                    const TableStyle& style) {
   TextTable table;
+  const bool kinds = plan.gpu_ids.size() > 1;
   table.header = {"", "GPU", "TTFT", "TPOT", "GPU/s"};
   table.right = {true, false, true, true, true};
   const auto span = [&](const Interval& time, const std::optional<double>& limit) {
@@ -219,6 +239,7 @@ void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<
                                       format_count(c.intervals->gpu_tokens_per_s.high))});
   }
   if (table.rows.empty()) return;
+  if (!kinds) drop_column(table, 1);
   out +=
       "\n" + title_lines("Their 80 % intervals", style) + "\n" + format_text_table(table, style, 2);
   if (uncertain > 0)
@@ -232,6 +253,7 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
   const size_t missed = plan.candidates.size() - plan.fitting;
   if (missed == 0) return;
   TextTable table;
+  const bool kinds = plan.gpu_ids.size() > 1;
   table.header = {"GPU", "tp", "pp", "dp", "ep", "dtype", "memory", "too much"};
   table.right = {false, true, true, true, true, false, true, true};
   constexpr size_t kShown = 3;
@@ -245,11 +267,40 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
     if (std::find(table.rows.begin(), table.rows.end(), row) == table.rows.end())
       table.rows.push_back(std::move(row));
   }
+  if (!kinds) drop_column(table, 0);
   out += "\n" +
-         title_lines(missed == 1 ? "One layout does not fit:"
-                                 : fmt::format("{} layouts do not fit; the nearest:", missed),
-                     style) +
+         title_lines(
+             fmt::format("{} not fit into the part of the memory that a server takes{}:",
+                         missed == 1 ? "One layout does" : fmt::format("{} layouts do", missed),
+                         missed == 1 ? "" : "; the nearest"),
+             style) +
          "\n" + format_text_table(table, style, 2);
+}
+
+/// What decided on the best candidate, where the search ends, and what is not certain.
+void add_remarks(std::string& out, const ServingPlan& plan, const TableStyle& style) {
+  const Candidate& best = plan.candidates.front();
+  if (plan.most)
+    out += "\n" +
+           wrapped(
+               fmt::format(
+                   "It is the simplest of the layouts that tie: throughputs that "
+                   "differ by less than {:.0f} % do. {:+.1f} %: {}",
+                   100 * ServingPlan::kTieRatio,
+                   100 * (plan.candidates[*plan.most].gpu_tokens_per_s / best.gpu_tokens_per_s - 1),
+                   options_text(plan, plan.candidates[*plan.most])),
+               style);
+  if (best.concurrency == ServingPlan::kMostClients)
+    out += "\n" + wrapped(fmt::format("--concurrency ends at {} clients, where the best one lies; "
+                                      "a list (--concurrency {}) tries more.",
+                                      format_integer(best.concurrency), 2 * best.concurrency),
+                          style);
+  if (const std::string crossed = best.intervals ? crossed_limits(plan, *best.intervals) : "";
+      !crossed.empty())
+    out += "\n" +
+           wrapped(fmt::format("Whether it meets the limits is not certain: 80 % interval of {}.",
+                               crossed),
+                   style);
 }
 
 /// Layouts that are no candidates, and why.
@@ -282,22 +333,7 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
   out += "\n" + wrapped((best.meets ? "Best: " : "Nearest: ") + options_text(plan, best), style) +
          "\n";
   add_winner(out, plan, style);
-  if (plan.most)
-    out += "\n" +
-           wrapped(
-               fmt::format(
-                   "It is the simplest of the layouts that tie: throughputs that "
-                   "differ by less than {:.0f} % do. {:+.1f} %: {}",
-                   100 * ServingPlan::kTieRatio,
-                   100 * (plan.candidates[*plan.most].gpu_tokens_per_s / best.gpu_tokens_per_s - 1),
-                   options_text(plan, plan.candidates[*plan.most])),
-               style);
-  if (const std::string crossed = best.intervals ? crossed_limits(plan, *best.intervals) : "";
-      !crossed.empty())
-    out += "\n" +
-           wrapped(fmt::format("Whether it meets the limits is not certain: 80 % interval of {}.",
-                               crossed),
-                   style);
+  add_remarks(out, plan, style);
   for (const LaunchLine& line : launch_lines(plan))
     out += "\n" + wrapped(line.software + ": " + line.command, style);
   add_reasons(out, plan, style);

@@ -55,7 +55,8 @@ std::string missed_text(const ServingPlan& plan, const ServingCandidate& c) {
 
 bool order_is_uncertain(const ServingPlan& plan, const ServingCandidate& c) {
   const ServingCandidate& best = plan.candidates.front();
-  if (c.hardware == best.hardware || !c.intervals || !best.intervals) return false;
+  if (c.hardware == best.hardware) return c.ties && &c != &best;
+  if (!c.intervals || !best.intervals) return false;
   return worth(plan, c, c.intervals->gpu_tokens_per_s.high) >=
              worth(plan, best, best.intervals->gpu_tokens_per_s.low) &&
          worth(plan, best, best.intervals->gpu_tokens_per_s.high) >=

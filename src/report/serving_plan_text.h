@@ -24,8 +24,9 @@ std::string shown_text(const ServingPlan& plan, const ServingOption& option,
 /// "TTFT 1.20 s instead of 1.00 s"
 std::string missed_text(const ServingPlan& plan, const ServingCandidate& c);
 
-/// Whether it is not certain that the first candidate is better than one on other GPUs. Errors on
-/// the same GPU are mostly the same, so there the intervals say nothing of the order.
+/// Whether it is not certain that the first candidate is better than another. Errors on the same
+/// GPU are mostly the same, so there the intervals say nothing of the order, and throughputs that
+/// hardly differ tie.
 bool order_is_uncertain(const ServingPlan& plan, const ServingCandidate& c);
 
 /// Why other values of the options are worse.

@@ -66,6 +66,7 @@ std::optional<TrainingWinner> TrainingPlan::winner() const {
   return TrainingWinner{.options = options_text(first),
                         .latency_s = *first.ranked_s,
                         .extrapolated = first.extrapolated,
+                        .mfu_ratio = winner_mfu_ratio,
                         .utilization_ratio = winner_utilization_ratio};
 }
 

@@ -18,8 +18,9 @@ class Drafter;
 
 /// One rank's share of a pipeline stage. It stands for all stages that are alike.
 struct ServedStage {
-  LayerRange layers;  ///< of the first of these stages
-  int64_t count = 1;  ///< stages that are alike
+  LayerRange layers;                       ///< of the first of these stages
+  int64_t count = 1;                       ///< stages that are alike
+  StageLinks links = StageLinks::kInNode;  ///< to the next stage
   Graph share;
   std::vector<int64_t> runs;  ///< see segment_runs
   /// The rank's share of the bytes of all weights, for checkpoints that state only the sum.

@@ -152,12 +152,12 @@ void price_collectives(const RankLayout& layout, const Graph& graph, const Progr
   }
 }
 
-double send_s(const RankLayout& layout, const Graph& stage, Software software) {
+double send_s(const RankLayout& layout, const Graph& stage, StageLinks links, Software software) {
   int64_t bytes = 0;
   for (const TensorId id : stage.outputs)
     bytes = checked_add(bytes, tensor_bytes(stage.tensor(id)));
   return CollectiveCosts(layout, software)
-      .send(bytes, stage.tensor(stage.outputs.front()).dtype, false)
+      .send(bytes, stage.tensor(stage.outputs.front()).dtype, false, links)
       .seconds;
 }
 

@@ -30,6 +30,6 @@ void price_collectives(const RankLayout& layout, const Graph& graph, const Progr
                        ExpertKernels kernels, Software software, std::vector<KernelTime>& times);
 
 /// Sending the result of a stage with these outputs to the next stage.
-double send_s(const RankLayout& layout, const Graph& stage, Software software);
+double send_s(const RankLayout& layout, const Graph& stage, StageLinks links, Software software);
 
 }  // namespace tilecast

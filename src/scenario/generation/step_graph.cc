@@ -42,18 +42,22 @@ std::vector<ServedStage> divide_stages(const ServedModel& served) {
   const bool states_sum = served.precision.as_stored && served.model.checkpoint.weights_bytes &&
                           served.plan.ranks() > 1;
   std::vector<ServedStage> stages;
-  for (const LayerRange& layers : served.plan.parts) {
+  for (size_t s = 0; s < served.plan.parts.size(); ++s) {
+    const LayerRange& layers = served.plan.parts[s];
     const std::vector<int64_t> runs = segment_runs(served.modules, layers);
+    const StageLinks links = served.plan.links_after(static_cast<int64_t>(s));
     const auto alike = std::find_if(stages.begin(), stages.end(), [&](const ServedStage& stage) {
-      return stage.runs == runs && stage.layers.has_start == layers.has_start &&
-             stage.layers.has_end == layers.has_end;
+      return stage.runs == runs && stage.links == links &&
+             stage.layers.has_start == layers.has_start && stage.layers.has_end == layers.has_end;
     });
     if (alike != stages.end()) {
       alike->count += 1;
       continue;
     }
-    ServedStage stage{
-        .layers = layers, .share = shard(part_of(modules, layers), served.plan.tp), .runs = runs};
+    ServedStage stage{.layers = layers,
+                      .links = links,
+                      .share = shard(part_of(modules, layers), served.plan.tp),
+                      .runs = runs};
     if (states_sum)
       stage.stored_share = step_weights_bytes(served, stage.share, layers.has_end) /
                            step_weights_bytes(served, served.modules, true);

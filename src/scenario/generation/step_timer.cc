@@ -61,7 +61,7 @@ TimedStep time_share(const ServedModel& served, const ServedStage& layers,
   }
   run_step(served, s, launch);
   if (layers.layers.has_end) return s;
-  s.send_s = send_s(served.plan, s.graph, served.conditions().software);
+  s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
   add_seconds(s.totals, s.send_s);
   return s;
 }
@@ -141,7 +141,7 @@ double step_overhead_s(const ServedModel& served, size_t stage) {
 double send_seconds(const ServedModel& served, int64_t tokens, size_t stage) {
   if (served.stages[stage].layers.has_end) return 0;
   return send_s(served.plan, step_graph(served, {{1, tokens, 1}}, stage),
-                served.conditions().software);
+                served.stages[stage].links, served.conditions().software);
 }
 
 }  // namespace tilecast

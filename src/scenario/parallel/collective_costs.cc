@@ -89,12 +89,10 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
   }
 }
 
-Exchange CollectiveCosts::send(int64_t bytes, DType dtype, bool divided) const {
-  const CommGroup pair = layout_.stage_pair();
-  const bool between_nodes = pair.ranks_per_node == 1;
-  const bool in_parts = layout_.tp > 1 && between_nodes && !divided;
+Exchange CollectiveCosts::send(int64_t bytes, DType dtype, bool divided, StageLinks links) const {
+  const bool in_parts = layout_.tp > 1 && links == StageLinks::kNetwork && !divided;
   const int64_t sent = in_parts ? ceil_divide(bytes, layout_.tp) : bytes;
-  Exchange sending = exchange(CollectiveKind::kSendRecv, sent, dtype, pair);
+  Exchange sending = exchange(CollectiveKind::kSendRecv, sent, dtype, layout_.stage_pair(links));
   if (in_parts) sending += all_gather(bytes, dtype, layout_.tensor_group());
   return sending;
 }

@@ -44,10 +44,10 @@ class CollectiveCosts {
   Exchange all_gather(int64_t bytes, DType dtype, const CommGroup& group) const {
     return exchange(CollectiveKind::kAllGather, bytes, dtype, group);
   }
-  /// A tensor that every rank of a stage has, to the next stage. Between nodes, each
+  /// A tensor that every rank of a stage has, to the next stage. Over the network, each
   /// tensor-parallel rank sends a part, and the receivers gather it (Narayanan et al. 2021,
   /// section 4.1); `divided`: each has a part only.
-  Exchange send(int64_t bytes, DType dtype, bool divided) const;
+  Exchange send(int64_t bytes, DType dtype, bool divided, StageLinks links) const;
 
   /// A collective inside of layers.
   Exchange inside(const Kernel& kernel) const;

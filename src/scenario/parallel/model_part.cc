@@ -183,12 +183,13 @@ ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,
 
 void add_exchanges(ModelPart& part, const PassSetup& setup, const RankLayout& layout,
                    const TimingSetup& timing, const CollectiveCosts& costs) {
-  // The gradient that goes back has the same size.
-  for (const ReceivedTensor& tensor : part.received) {
-    const Exchange sending =
-        costs.send(tensor.bytes, tensor.dtype, setup.request.parallel.sequence_parallel);
-    part.load.send_backward_s += sending.seconds;
-    part.load.send_backward_transfer += sending.transfer;
+  for (int64_t stage = 0; stage < layout.pp && !part.received.empty(); ++stage) {
+    const StageLinks links = layout.links_after(stage);
+    const auto [receives, fresh] = part.receives.try_emplace(links);
+    if (!fresh) continue;
+    for (const ReceivedTensor& tensor : part.received)
+      receives->second +=
+          costs.send(tensor.bytes, tensor.dtype, setup.request.parallel.sequence_parallel, links);
   }
   reduce_gradients(part, setup, layout, timing, costs);
 }

@@ -2,6 +2,7 @@
 
 // One rank's share of a part of the model: its graph, its times, and when its gradients are there.
 
+#include <map>
 #include <vector>
 
 #include "scenario/parallel/collective_costs.h"
@@ -37,7 +38,9 @@ struct ModelPart {
   TimedPass pass;
   PartMemory memory;
   std::vector<ReceivedTensor> received;
-  PartLoad load;
+  /// Receiving them from the part before: by what joins the two stages.
+  std::map<StageLinks, Exchange> receives;
+  PartLoad load;  ///< without messages between stages, whose links differ
   double optimizer_s = 0;
   /// Bytes of the weights that the optimizer changes, and of the experts among them.
   int64_t trained_bytes = 0, trained_expert_bytes = 0;

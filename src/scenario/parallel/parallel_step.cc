@@ -5,6 +5,12 @@
 namespace tilecast {
 namespace {
 
+/// What a part receives from the stage before.
+Exchange receive(const ModelPart& part, const RankLayout& layout, int64_t stage_before) {
+  const auto found = part.receives.find(layout.links_after(stage_before));
+  return found == part.receives.end() ? Exchange{} : found->second;
+}
+
 StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
                      const PassSetup& setup, const RankLayout& layout,
                      const CollectiveCosts& costs) {
@@ -15,11 +21,17 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
     const auto number = static_cast<size_t>(c * layout.pp + stage);
     const ModelPart& part = *parts[number];
     load.parts.push_back(part.load);
-    // The next part gets as much as it sends back.
+    PartLoad& own = load.parts.back();
+    // The gradient that goes back has the size of what was received.
+    if (number > 0) {
+      const Exchange back = receive(part, layout, (stage + layout.pp - 1) % layout.pp);
+      own.send_backward_s = back.seconds;
+      own.send_backward_transfer = back.transfer;
+    }
     if (number + 1 < parts.size()) {
-      const PartLoad& next = parts[number + 1]->load;
-      load.parts.back().send_forward_s = next.send_backward_s;
-      load.parts.back().send_forward_transfer = next.send_backward_transfer;
+      const Exchange forward = receive(*parts[number + 1], layout, stage);
+      own.send_forward_s = forward.seconds;
+      own.send_forward_transfer = forward.transfer;
     }
     load.optimizer_s += part.optimizer_s;
     weights = checked_add(weights, part.trained_bytes);

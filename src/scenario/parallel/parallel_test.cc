@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "scenario/parallel/collective_costs.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "tilecast/result.h"
@@ -249,6 +250,54 @@ TEST(Parallel, UnevenStagesAreHandled) {
   std::vector<int64_t> layers;
   for (const StageForecast& s : f.parallel->stages) layers.push_back(s.layers);
   EXPECT_EQ(layers, (std::vector<int64_t>{7, 8, 7, 7, 7}));
+}
+
+/// The bias by relative positions is computed by the first stage of a stack; the others receive
+/// it, each tensor-parallel rank its heads.
+TEST(Parallel, StagesReceiveTheHeadsOfABias) {
+  Request request = training(8);
+  request.seq = 256;
+  const double alone = product_flops(forecast(request, "t5-large"), 1);
+  request.execution.pp = 2;
+  for (const int64_t tp : {1, 2, 4}) {
+    for (const bool sequence_parallel : {false, true}) {
+      if (tp == 1 && sequence_parallel) continue;
+      request.execution.tp = tp;
+      request.parallel.sequence_parallel = sequence_parallel;
+      EXPECT_NEAR(product_flops(forecast(request, "t5-large"), tp) / alone, 1, 0.01) << tp;
+      EXPECT_GT(forecast(request, "switchxl4").latency_s.value, 0);
+    }
+  }
+}
+
+TEST(Parallel, MessagesBetweenStagesTakeTheLinksBetweenTheirRanks) {
+  RankLayout layout{.cluster = with_nodes(find_cluster("dgx-h100"), 2), .tp = 4, .pp = 4};
+  // Two stages fill a node.
+  EXPECT_EQ(layout.links_after(0), StageLinks::kInNode);
+  EXPECT_EQ(layout.links_after(1), StageLinks::kNetwork);
+  EXPECT_EQ(layout.links_after(2), StageLinks::kInNode);
+  EXPECT_EQ(layout.links_after(3), StageLinks::kNetwork);
+  layout.tp = 8;
+  layout.pp = 2;
+  EXPECT_EQ(layout.links_after(0), StageLinks::kNetwork);
+  layout.tp = 2;
+  EXPECT_EQ(layout.links_after(0), StageLinks::kInNode);
+  EXPECT_EQ(layout.links_after(1), StageLinks::kInNode);
+  const CollectiveCosts costs(layout);
+  constexpr int64_t kBytes = int64_t{64} << 20;
+  EXPECT_LT(costs.send(kBytes, DType::kBf16, true, StageLinks::kInNode).seconds,
+            0.5 * costs.send(kBytes, DType::kBf16, true, StageLinks::kNetwork).seconds);
+}
+
+/// Of four stages on two nodes, the second sends to the third over the network. The model has no
+/// embeddings that the first and the last share.
+TEST(Parallel, AFasterNetworkShortensAPipelineOfHalfNodes) {
+  Request request = training(8);
+  request.execution.tp = 4;
+  request.execution.pp = 4;
+  request.parallel.micro_batch_size = 1;
+  const std::vector<double> latencies = with_faster_networks(request, "llama-3-8b");
+  EXPECT_LT(latencies.back(), latencies.front());
 }
 
 /// Training of a model with experts, on the ranks of two nodes.

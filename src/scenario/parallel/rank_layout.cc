@@ -149,6 +149,22 @@ CommGroup RankLayout::group(int64_t size, int64_t stride) const {
           .stride = std::min(stride, node)};
 }
 
+StageLinks RankLayout::links_after(int64_t stage) const {
+  const int64_t node = std::min(cluster.gpus_per_node, ranks()), ranks_of_stage = width() * dp;
+  const auto [lower, upper] = std::minmax({stage, (stage + 1) % pp});
+  const int64_t first = lower * ranks_of_stage, last = (upper + 1) * ranks_of_stage - 1;
+  return first / node == last / node ? StageLinks::kInNode : StageLinks::kNetwork;
+}
+
+CommGroup RankLayout::stage_pair(StageLinks links) const {
+  const int64_t node = std::min(cluster.gpus_per_node, ranks()), stride = width() * dp;
+  const bool inside = links == StageLinks::kInNode;
+  return {.ranks = 2,
+          .ranks_per_node = inside ? 2 : 1,
+          .concurrent = std::max<int64_t>(1, inside ? node / 2 : std::min(stride, node)),
+          .stride = std::min(stride, node)};
+}
+
 CommGroup RankLayout::expert_data_group() const {
   CommGroup group = this->group(dp / ep, width() * ep);
   const CommGroup context = context_group();

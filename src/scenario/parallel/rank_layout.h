@@ -14,6 +14,9 @@
 
 namespace tilecast {
 
+/// What joins the ranks of two stages that follow each other.
+enum class StageLinks : uint8_t { kInNode, kNetwork };
+
 /// Ranks are numbered as in Megatron-LM: tensor-parallel ranks are neighbours, then context-,
 /// then data-parallel ones; the pipeline's stages are furthest from each other. Expert-parallel
 /// ranks are neighbours among the data-parallel ones.
@@ -37,9 +40,12 @@ struct RankLayout {
   /// Gradients of experts: dp / ep data-parallel ranks have the same ones, each on all its
   /// context-parallel ranks.
   CommGroup expert_data_group() const;
-  /// Two stages that follow each other.
-  CommGroup stage_pair() const { return group(2, width() * dp); }
-  CommGroup first_and_last() const { return group(2, width() * dp * (pp - 1)); }
+  /// What joins a stage and the next one, or the last and the first. Where a stage fills a part of
+  /// a node, some neighbours share a node and others do not.
+  StageLinks links_after(int64_t stage) const;
+  /// A rank of a stage and its neighbour of the next one.
+  CommGroup stage_pair(StageLinks links) const;
+  CommGroup first_and_last() const { return stage_pair(links_after(pp - 1)); }
 
  private:
   CommGroup group(int64_t size, int64_t stride) const;

@@ -76,19 +76,18 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                             e.pp > 1 ? "pp" : "cp"));
 }
 
+bool has_scores(const Graph& modules, const EagerForm& form) {
+  const Graph operators = decompose(modules, form);
+  return std::any_of(operators.nodes.begin(), operators.nodes.end(),
+                     [](const Node& node) { return node.attention_core; });
+}
+
 namespace {
 
 EagerForm eager_form(const Request& request, const Precision& precision) {
   return {.fused_attention = request.execution.attention == AttentionKind::kFlash,
           .training = request.mode == Mode::kTraining,
           .autocast = precision.autocast};
-}
-
-/// Whether selective checkpointing finds scores to compute again.
-bool has_scores(const Graph& modules, const EagerForm& form) {
-  const Graph operators = decompose(modules, form);
-  return std::any_of(operators.nodes.begin(), operators.nodes.end(),
-                     [](const Node& node) { return node.attention_core; });
 }
 
 /// Throws Error if the model has nothing that the request's checkpointing computes again.

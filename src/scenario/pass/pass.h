@@ -56,6 +56,9 @@ enum class LayerForm : uint8_t { kPatterns, kSingle };
 ModelModules build_modules(const Model& model, const Request& request, const Precision& precision,
                            LayerForm form = LayerForm::kPatterns);
 
+/// Whether selective checkpointing finds scores to compute again.
+bool has_scores(const Graph& modules, const EagerForm& form);
+
 /// Differences of one of several ranks.
 struct RankForm {
   bool has_head = true;          ///< the part of the model ends in its output
