@@ -321,7 +321,11 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     options = request.options;
     options.execution.tp *= 2;
     if (GenerationForecast shared; !refused([&] { shared = forecast(options); })) {
-      EXPECT_LT(shared.memory.peak_bytes, f.memory.peak_bytes) << what;
+      // Collectives are more kernels of the captured graphs of a server.
+      const auto without_graphs = [](const GenerationForecast& of) {
+        return of.memory.peak_bytes - (of.pool ? of.pool->graphs_bytes : 0);
+      };
+      EXPECT_LT(without_graphs(shared), without_graphs(f)) << what;
     }
   }
   fmt::print("{} requests forecast, {} refused\n", done, refusals);

@@ -326,10 +326,9 @@ struct Memory {
           &Self::workspace_bytes);
     field("framework_bytes", "bytes", "context and code of the framework", &Self::framework_bytes);
     field("overhead_bytes", "bytes", "workspace plus framework", &Self::overhead_bytes);
-    field("device_bytes", "bytes", "memory of the device by its data sheet", &Self::device_bytes);
+    field("device_bytes", "bytes", "what programs see of the device's memory", &Self::device_bytes);
     field("usable_bytes", "bytes",
-          "what programs see of it; of a server at most the budget of its cache's rule and what "
-          "lies beside",
+          "all of it; of a server at most the budget of its cache's rule and what lies beside",
           &Self::usable_bytes);
     field("margin_bytes", "bytes", "usable memory less peak; below 0 if it does not fit",
           &Self::margin_bytes);
@@ -1002,7 +1001,7 @@ struct GenerationForecast {
     int64_t most_in_flight = 0;
     ServerMetrics all;
     std::optional<ServerMetrics> steady;
-    /// The steady state, or the whole run where there is none.
+    /// The steady part, or the whole run where there is none.
     const ServerMetrics& steady_or_all() const { return steady ? *steady : all; }
     std::optional<double> goodput_requests_per_s;
     std::optional<double> ttft_limit_s, tpot_limit_s;

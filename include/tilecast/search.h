@@ -103,13 +103,13 @@ struct ForecastTotals {
     field("backward_s", "s", "of a training step", &Self::backward_s);
     field("optimizer_s", "s", "of a training step", &Self::optimizer_s);
     field("ttft_s", "s",
-          "time to first token; of a server under load, 99th percentile of the steady state",
+          "time to first token; of a server under load, 99th percentile of the steady part",
           &Self::ttft_s);
     field("tpot_s", "s",
-          "time per output token; of a server under load, 99th percentile of the steady state",
+          "time per output token; of a server under load, 99th percentile of the steady part",
           &Self::tpot_s);
     field("tokens_per_s", "1/s",
-          "output tokens of all sequences; of a server under load, in the steady state",
+          "output tokens of all sequences; of a server under load, in the steady part",
           &Self::tokens_per_s);
     field("flops", "FLOP",
           "as in the forecast of one GPU: of a pass, or of one rank's prefill and decode",
@@ -148,7 +148,7 @@ ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<Opti
                             size_t rows, const ManyOptions& options = {});
 
 /// The forecast on one GPU, or why there is none (`totals.error`). For a server under load,
-/// `totals` has the times and tokens/s of the steady state, with the 99th percentile of TTFT and
+/// `totals` has the times and tokens/s of the steady part, with the 99th percentile of TTFT and
 /// TPOT; all are nullopt if it does not start, for lack of memory.
 struct ComparedGpu {
   std::string gpu;
@@ -180,8 +180,8 @@ struct ComparedGpu {
           "what a program can use of the GPU's memory; the peak must fit into it",
           [](const Self& x) { return x.if_forecast(x.usable_bytes); });
     field.flat(&Self::totals, {"warning_codes"});
-    field("ttft", "", "of a server under load: 99th percentile of the steady state", &Self::ttft);
-    field("tpot", "", "of a server under load: 99th percentile of the steady state", &Self::tpot);
+    field("ttft", "", "of a server under load: 99th percentile of the steady part", &Self::ttft);
+    field("tpot", "", "of a server under load: 99th percentile of the steady part", &Self::tpot);
     field("goodput_requests_per_s", "1/s",
           "requests that meet the limits on TTFT and TPOT; null: no limits were given",
           &Self::goodput_requests_per_s);
@@ -458,12 +458,15 @@ std::vector<ImpossibleDegrees> impossible_degrees(const std::map<std::string, in
 /// left to the user.
 struct LaunchLine {
   std::string software, command;
+  std::string without;
 
   template <typename Fields>
   static void fields(Fields& field) {
     field.is("LaunchLine", "A command that starts software with the first candidate of a plan.");
-    field("software", "", "megatron, torchtitan, vllm, sglang or trtllm", &LaunchLine::software);
+    field("software", "", "megatron, torchtitan or a server", &LaunchLine::software);
     field("command", "", "without the model's own options", &LaunchLine::command);
+    field("without", "", "options of the candidate that no flag of the software sets",
+          &LaunchLine::without);
   }
 };
 
@@ -754,6 +757,8 @@ struct ServingCandidate {
   int64_t replicas = 1;
   int64_t prefill_workers = 0;
   std::string dtype, kv_dtype;
+  /// Where the server would not start with the model's own longest length: the longest request.
+  std::optional<int64_t> max_model_len;
   int64_t concurrency = 1;
   bool fits = true;
   int64_t peak_bytes = 0;
@@ -956,6 +961,9 @@ struct ServingCandidateRow : ServingCandidate {
           &Self::replicas);
     field("dtype", "", "empty: the checkpoint's own", &Self::dtype);
     field("kv_dtype", "", "empty: that of the model", &Self::kv_dtype);
+    field("max_model_len", "tokens",
+          "the longest request, where the server does not start with the model's longest sequence",
+          &Self::max_model_len);
     field("concurrency", "", "clients of each replica", &Self::concurrency);
     field("fits", "", "whether the longest request does", &Self::fits);
     field("peak_bytes", "bytes", "of one rank", &Self::peak_bytes);
@@ -976,7 +984,7 @@ struct ServingCandidateRow : ServingCandidate {
           "no other is better both for a user and for a GPU, of those that meet the limits if any "
           "does",
           &Self::pareto);
-    field.if_set("ttft_s", "s", "at the percentile, of the steady state, as the next",
+    field.if_set("ttft_s", "s", "at the percentile, of the steady part, as the next",
                  [](const Self& x) { return x.if_simulated(x.ttft_s); });
     field.if_set("tpot_s", "s", "time per output token",
                  [](const Self& x) { return x.if_simulated(x.tpot_s); });

@@ -173,9 +173,9 @@ class PassMemory(Record):
     framework_bytes: int
     """context and code of the framework [bytes]"""
     device_bytes: int
-    """memory of the device by its data sheet [bytes]"""
+    """what programs see of the device's memory [bytes]"""
     usable_bytes: int
-    """what programs see of it; of a server at most the budget of its cache's rule and what lies beside [bytes]"""
+    """all of it; of a server at most the budget of its cache's rule and what lies beside [bytes]"""
     margin_bytes: int
     """usable memory less peak; below 0 if it does not fit [bytes]"""
     fits: bool
@@ -430,9 +430,9 @@ class Memory(Record):
     overhead_bytes: int
     """workspace plus framework [bytes]"""
     device_bytes: int
-    """memory of the device by its data sheet [bytes]"""
+    """what programs see of the device's memory [bytes]"""
     usable_bytes: int
-    """what programs see of it; of a server at most the budget of its cache's rule and what lies beside [bytes]"""
+    """all of it; of a server at most the budget of its cache's rule and what lies beside [bytes]"""
     margin_bytes: int
     """usable memory less peak; below 0 if it does not fit [bytes]"""
     fits: bool
@@ -876,11 +876,11 @@ class ComparedGpu(Record):
     optimizer_s: float | None
     """of a training step [s]"""
     ttft_s: float | None
-    """time to first token; of a server under load, 99th percentile of the steady state [s]"""
+    """time to first token; of a server under load, 99th percentile of the steady part [s]"""
     tpot_s: float | None
-    """time per output token; of a server under load, 99th percentile of the steady state [s]"""
+    """time per output token; of a server under load, 99th percentile of the steady part [s]"""
     tokens_per_s: float | None
-    """output tokens of all sequences; of a server under load, in the steady state [1/s]"""
+    """output tokens of all sequences; of a server under load, in the steady part [1/s]"""
     flops: int | None
     """as in the forecast of one GPU: of a pass, or of one rank's prefill and decode [FLOP]"""
     bytes: int | None
@@ -898,9 +898,9 @@ class ComparedGpu(Record):
     error: str | None
     """why there is no forecast; all numbers are null then"""
     ttft: Interval | None
-    """of a server under load: 99th percentile of the steady state"""
+    """of a server under load: 99th percentile of the steady part"""
     tpot: Interval | None
-    """of a server under load: 99th percentile of the steady state"""
+    """of a server under load: 99th percentile of the steady part"""
     goodput_requests_per_s: float | None
     """requests that meet the limits on TTFT and TPOT; null: no limits were given [1/s]"""
     keeps_up: bool | None
@@ -1205,9 +1205,11 @@ class TrainingWinner(Record):
 class LaunchLine(Record):
     """A command that starts software with the first candidate of a plan."""
     software: str
-    """megatron, torchtitan, vllm, sglang or trtllm"""
+    """megatron, torchtitan or a server"""
     command: str
     """without the model's own options"""
+    without: str
+    """options of the candidate that no flag of the software sets"""
 
 class TrainingCandidate(Record):
     """One parallel configuration. Memory is that of the rank that needs most."""
@@ -1401,6 +1403,8 @@ class ServingCandidate(Record):
     """empty: the checkpoint's own"""
     kv_dtype: str
     """empty: that of the model"""
+    max_model_len: int | None
+    """the longest request, where the server does not start with the model's longest sequence [tokens]"""
     concurrency: int
     """clients of each replica"""
     fits: bool
@@ -1420,7 +1424,7 @@ class ServingCandidate(Record):
     pareto: bool
     """no other is better both for a user and for a GPU, of those that meet the limits if any does"""
     ttft_s: float | None
-    """at the percentile, of the steady state, as the next [s]"""
+    """at the percentile, of the steady part, as the next [s]"""
     tpot_s: float | None
     """time per output token [s]"""
     mean_ttft_s: float | None

@@ -57,8 +57,8 @@ def _totals(forecast) -> list:
             rows.append(("optimizer", _time(forecast.optimizer_s)))
     memory = forecast.memory
     fits = "fits into" if memory.fits else "does not fit into"
-    # Text generation has a limit of its own (`gpu_memory_utilization`) within the device's memory.
-    limit = memory.device_bytes if hasattr(forecast, "ttft") else memory.usable_bytes
+    # Text generation has a limit of its own (`gpu_memory_utilization`) within what programs see.
+    limit = memory.device_bytes if memory.fits else memory.usable_bytes
     rows.append(("memory", f"{_bytes(memory.peak_bytes)}, {fits} {_bytes(limit)}"))
     return rows
 
@@ -124,6 +124,6 @@ def plot(forecast, most: int = 12):
     parts = _memory_parts(forecast.memory)[::-1]
     right.barh([name for name, _ in parts], [count / 2**30 for _, count in parts], color="tab:green")
     right.axvline(forecast.memory.device_bytes / 2**30, color="tab:red", linestyle="--", linewidth=1)
-    right.set_xlabel("GiB; dashed: the GPU's memory")
+    right.set_xlabel("GiB; dashed: what programs see")
     right.set_title(f"memory at the peak: {_bytes(forecast.memory.peak_bytes)}", fontsize=10)
     return figure

@@ -169,7 +169,7 @@ std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
       fmt::format("80 %: interval {}; ratio: that time over the first row's; GiB: needed on one "
                   "GPU, and what a program can use there",
                   time));
-  if (server) note("TTFT, TPOT: 99th percentiles of the steady state");
+  if (server) note("TTFT, TPOT: 99th percentiles of the steady part");
   if (has_goodput(c)) note("good/s: requests a second that meet the limits on TTFT and TPOT");
   if (any([](const ComparedGpu& row) { return row.overlaps_row_above.value_or(false); }))
     note(

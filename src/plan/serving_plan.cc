@@ -42,6 +42,7 @@ void set_candidate(Request& r, const ServingCandidate& c) {
   r.parallel.ep = c.ep;
   r.execution.dtype = c.dtype;
   r.execution.kv_dtype = c.kv_dtype;
+  if (c.max_model_len) r.execution.max_model_len = c.max_model_len;
   r.load.concurrency = c.concurrency;
   r.deployment.all2all = c.all2all;
   // Replicas that share nothing are simulated once.
@@ -296,11 +297,21 @@ class ServingSearch {
     }
   }
 
+  /// The limit of the length with which a server starts, where it needs one and none is asked for.
+  std::optional<int64_t> needed_limit(const ServingCandidate& c) const {
+    if (plan_.used.execution.max_model_len) return std::nullopt;
+    KnownServer known;
+    const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
+                              request_of(plan_, c), known);
+    return layout.needs_limit() ? std::optional(layout.longest()) : std::nullopt;
+  }
+
   /// Layouts that differ in the number of servers have the same steps.
   void simulate_servers(const std::vector<ServingCandidate>& layouts, Found& found) const {
     KnownServer known;
-    for (const ServingCandidate& c : layouts) {
+    for (ServingCandidate c : layouts) {
       try {
+        c.max_model_len = needed_limit(c);
         const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
                                   request_of(plan_, c), known);
         LoadSearch(query_, plan_, found).run(c, layout);

@@ -9,7 +9,9 @@
 #include <set>
 
 #include "base/rng.h"
+#include "base/text.h"
 #include "request/access.h"
+#include "software/software.h"
 #include "test_forecaster.h"
 #include "tilecast/error.h"
 #include "tilecast/search.h"
@@ -47,6 +49,127 @@ TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
                      part.output_tokens_per_s * replicas);
     EXPECT_EQ(c.meets, c.ttft_s <= 0.5 && c.tpot_s <= 0.02);
     EXPECT_LE(c.gpus(), plan.gpus);
+  }
+}
+
+/// The options that a plan prints for a row give its numbers when they are given to a forecast.
+TEST(ServingPlan, RowsAreForecastsWithTheirOptions) {
+  struct Asked {
+    const char *model, *software;
+    std::vector<std::string> gpus;
+    Percentile percentile;
+  };
+  const Asked plans[] = {{"llama-3-8b", "vllm", {"H100", "L40S"}, Percentile::kP99},
+                         {"llama-3.1-8b", "sglang", {"H200"}, Percentile::kMedian},
+                         {"deepseek-v2-lite", "trtllm", {"H100"}, Percentile::kMean}};
+  for (const Asked& asked : plans) {
+    const ModelRef model = load_model_ref(asked.model);
+    ServingQuery query = query_of(asked.gpus);
+    query.percentile = asked.percentile;
+    query.request.execution.software = software_of(asked.software);
+    query.space.concurrency = {4, 64};
+    const ServingPlan plan = plan_serving(forecaster(), model, query);
+    ASSERT_GT(plan.meeting, 1u) << asked.model;
+    for (size_t i = 0; i < std::min<size_t>(6, plan.simulated); ++i) {
+      const ServingCandidate& c = plan.candidates[i];
+      std::vector<GivenOption> given = {
+          {"prompt", "1024"}, {"output", "64"}, {"software", asked.software}};
+      const std::string options = options_text(plan, c);
+      const std::vector<std::string> words = split(options, ' ');
+      for (size_t w = 0; w + 1 < words.size(); w += 2)
+        given.push_back({words[w].substr(2), words[w + 1]});
+      ASSERT_EQ(given[3].name, "gpu");
+      const GpuRef gpu = load_gpu_ref(given[3].text);
+      given.erase(given.begin() + 3);
+      const GenerationForecast f =
+          forecast_generation(forecaster(), model, gpu, make_request(given));
+      const ServerMetrics& part = f.serving->steady_or_all();
+      const auto of = [&](const Distribution& d) {
+        return asked.percentile == Percentile::kMean     ? d.mean.value
+               : asked.percentile == Percentile::kMedian ? d.median.value
+                                                         : d.p99.value;
+      };
+      EXPECT_EQ(c.ttft_s, of(part.ttft)) << options;
+      EXPECT_EQ(c.tpot_s, of(part.tpot)) << options;
+      const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
+      EXPECT_DOUBLE_EQ(c.requests_per_s, part.requests_per_s * replicas) << options;
+      EXPECT_EQ(c.peak_bytes, f.memory.peak_bytes) << options;
+    }
+  }
+}
+
+/// vLLM does not start where its cache holds no sequence of the model's longest length: the plan
+/// limits it to what is asked for.
+TEST(ServingPlan, ServersThatNeedALimitOfTheLengthGetIt) {
+  ServingQuery query = query_of({"L4"});
+  query.ttft_s = query.tpot_s = query.request.load.ttft_s = query.request.load.tpot_s = {};
+  query.gpus = 1;
+  query.space.dtypes = {"bf16"};
+  query.space.concurrency = {4};
+  for (const char* const software : {"vllm", "sglang"}) {
+    query.request.execution.software = software_of(software);
+    const ServingPlan plan = plan_serving(forecaster(), load_model_ref("llama-3.1-8b"), query);
+    ASSERT_EQ(plan.simulated, 1u) << software;
+    const ServingCandidate& c = plan.candidates.front();
+    const bool limited = std::string(software) == "vllm";
+    EXPECT_EQ(c.max_model_len, limited ? std::optional<int64_t>(1088) : std::nullopt) << software;
+    EXPECT_EQ(options_text(plan, c).find(" --max-model-len 1088 ") != std::string::npos, limited);
+    EXPECT_EQ(launch_lines(plan)[0].command.find(" --max-model-len 1088 ") != std::string::npos,
+              limited);
+  }
+}
+
+/// The commands of servers are words of data/software with the candidate's values.
+TEST(ServingPlan, LaunchLinesHaveTheOptionsOfTheFirst) {
+  ServingPlan plan{.model = "mixtral-8x7b", .software = "vllm"};
+  plan.meeting = 1;
+  plan.used.load.max_num_seqs = 100;
+  plan.used.execution.max_num_batched_tokens = 4096;
+  plan.used.execution.gpu_memory_utilization = 0.85;
+  plan.candidates = {{.tp = 2, .pp = 3, .dp = 4, .ep = 8, .dtype = "fp8", .kv_dtype = "fp8"}};
+  const auto line = [&](const char* software) {
+    plan.software = software;
+    const std::vector<LaunchLine> lines = launch_lines(plan);
+    return lines.empty() ? LaunchLine{} : lines.front();
+  };
+  EXPECT_EQ(line("vllm").command,
+            "vllm serve mixtral-8x7b --tensor-parallel-size 2 --pipeline-parallel-size 3 "
+            "--data-parallel-size 4 --enable-expert-parallel --quantization fp8 --kv-cache-dtype "
+            "fp8 --max-num-seqs 100 --max-num-batched-tokens 4096 --gpu-memory-utilization 0.85");
+  EXPECT_EQ(line("vllm").without, "");
+  EXPECT_EQ(line("sglang").command,
+            "python -m sglang.launch_server --model-path mixtral-8x7b --tp-size 8 --pp-size 3 "
+            "--dp-size 4 --enable-dp-attention --ep-size 8 --quantization fp8 --kv-cache-dtype "
+            "fp8_e4m3 --max-running-requests 100 --chunked-prefill-size 4096 "
+            "--mem-fraction-static 0.85");
+  EXPECT_EQ(line("trtllm").command,
+            "trtllm-serve mixtral-8x7b --tp_size 2 --pp_size 3 --ep_size 8 --max_batch_size 100 "
+            "--max_num_tokens 4096 --kv_cache_free_gpu_memory_fraction 0.85");
+  EXPECT_EQ(line("trtllm").without, "--dp 4 --dtype fp8 --kv-dtype fp8");
+  EXPECT_EQ(line("pytorch").command, "");
+  plan.candidates.front() = {.all2all = All2All::kDeepEp, .dtype = "bf16"};
+  EXPECT_NE(line("vllm").command.find("--all2all-backend deepep_low_latency --dtype bfloat16 "),
+            std::string::npos);
+  EXPECT_EQ(line("trtllm").without, "--all2all-backend deepep");
+}
+
+/// No name in braces is left, whatever a file of data/software has.
+TEST(ServingPlan, LaunchLinesOfAllServersAreComplete) {
+  for (const std::string& software : server_software_names()) {
+    ServingPlan plan{.model = "m", .software = software};
+    plan.meeting = 1;
+    plan.used.load.max_num_seqs = 100;
+    plan.used.execution.gpu_memory_utilization = 0.85;
+    plan.candidates = {{.tp = 2,
+                        .pp = 3,
+                        .dp = 4,
+                        .ep = 8,
+                        .all2all = All2All::kDeepEp,
+                        .dtype = "fp8",
+                        .kv_dtype = "fp8"}};
+    const std::vector<LaunchLine> lines = launch_lines(plan);
+    ASSERT_EQ(lines.size(), 1u) << software;
+    EXPECT_EQ(lines[0].command.find_first_of("{}"), std::string::npos) << lines[0].command;
   }
 }
 

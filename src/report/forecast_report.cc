@@ -24,7 +24,7 @@ namespace {
 void add_memory(Lines& lines, const PassMemory& m) {
   std::string fits = m.fits ? "fits into " : "DOES NOT FIT into ";
   const int64_t usable = m.usable_bytes;
-  fits += format_bytes(usable);
+  fits += format_bytes(usable) + " that programs see";
   if (m.reserved_bytes && *m.reserved_bytes > usable)
     fits += fmt::format(", unless fragmentation makes the allocator need up to {}",
                         format_bytes(*m.reserved_bytes));

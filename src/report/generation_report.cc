@@ -6,6 +6,7 @@
 #include "report/kernel_text.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
+#include "software/software.h"
 #include "tilecast/view.h"
 
 namespace tilecast {
@@ -102,22 +103,35 @@ void add_batch_times(Lines& lines, const GenerationForecast& f) {
             (f.continuous ? "written" : "output tokens of all sequences") + each);
 }
 
+/// nullptr for software that does not serve.
+const ServerDefaults* server_of(const GenerationForecast& f) {
+  const std::optional<Software> software = find_software(f.software);
+  return software && software_def(*software).serves() ? &software_def(*software).server : nullptr;
+}
+
+/// What becomes of sequences that the cache does not hold.
+std::string longest_text(const GenerationForecast& f) {
+  const CachePool& p = *f.pool;
+  if (p.concurrency >= 1) return "";
+  if (p.tokens <= 0) return "; the server does not start: no memory is left for the cache";
+  const std::string tokens = format_integer(p.tokens);
+  const ServerDefaults* const server = server_of(f);
+  return server == nullptr || server->needs_longest_sequence
+             ? fmt::format("; the server does not start: use --max-model-len {} or less", tokens)
+             : fmt::format("; the server starts, and takes sequences of at most {} tokens", tokens);
+}
+
 /// As in vLLM's log. For a static batch, these are the numbers of a server of the model.
 void add_pool(Lines& lines, const GenerationForecast& f) {
   const CachePool& p = *f.pool;
-  if (f.continuous) lines.add("  CUDA graphs", format_bytes(p.graphs_bytes), "");
+  lines.add("  CUDA graphs", format_bytes(p.graphs_bytes), "");
   lines.add("cache blocks", format_integer(p.blocks),
             fmt::format("of {} tokens{} ({} {:.3g}); GPU KV cache size: {} tokens",
                         format_integer(p.block_tokens), f.continuous ? "" : " in a server", p.rule,
                         p.fraction, format_integer(p.tokens)));
   lines.add(
       "  maximum concurrency", fmt::format("{:.2f}x", p.concurrency),
-      fmt::format("for {} tokens per request{}", format_integer(p.max_model_len),
-                  p.concurrency >= 1 ? ""
-                  : p.tokens <= 0
-                      ? "; the server does not start: no memory is left for the cache"
-                      : fmt::format("; the server does not start: use --max-model-len {} or less",
-                                    format_integer(p.tokens))));
+      fmt::format("for {} tokens per request{}", format_integer(p.max_model_len), longest_text(f)));
 }
 
 /// "64 KiB a token, 40 KiB of it of the last 1,024 tokens only; 75 MiB of states a sequence"
@@ -139,6 +153,13 @@ std::string cache_text(const GenerationForecast& f) {
   return join(parts, "; ") + (f.ranks > 1 ? ", on all GPUs" : "");
 }
 
+/// Before what programs see of the memory: the part of it that the peak exceeds.
+std::string exceeded_text(const Memory& m) {
+  return m.usable_bytes < m.device_bytes
+             ? fmt::format("DOES NOT FIT into {} of the ", format_bytes(m.usable_bytes))
+             : "DOES NOT FIT into ";
+}
+
 void add_memory(Lines& lines, const GenerationForecast& f) {
   lines.add(
       "parameters", format_si(static_cast<double>(f.parameters), ""),
@@ -147,19 +168,21 @@ void add_memory(Lines& lines, const GenerationForecast& f) {
           : fmt::format("{} active", format_si(static_cast<double>(f.active_parameters), "")));
   const bool has_room =
       f.memory.peak_bytes <= f.memory.usable_bytes;  // a prefill worker may have none
-  lines.add(
-      "memory", format_bytes(f.memory.peak_bytes),
-      fmt::format("{} {}{}; largest batch that fits: {}{}", has_room ? "of" : "DOES NOT FIT into",
-                  format_bytes(has_room ? f.memory.device_bytes : f.memory.usable_bytes),
-                  f.ranks > 1 ? " on each GPU" : "",
-                  format_integer(f.memory.largest_batch.value_or(0)),
-                  has_room && !f.memory.fits ? "; a prefill worker DOES NOT FIT" : ""));
+  lines.add("memory", format_bytes(f.memory.peak_bytes),
+            fmt::format("{}{} that programs see{}; largest batch that fits: {}{}",
+                        has_room ? "of " : exceeded_text(f.memory),
+                        format_bytes(f.memory.device_bytes), f.ranks > 1 ? " on each GPU" : "",
+                        format_integer(f.memory.largest_batch.value_or(0)),
+                        has_room && !f.memory.fits ? "; a prefill worker DOES NOT FIT" : ""));
   lines.add("  weights", format_bytes(f.memory.weights_bytes), "");
   lines.add("  cache", format_bytes(f.memory.cache_bytes), cache_text(f));
+  const ServerDefaults* const server = server_of(f);
   lines.add("  activations", format_bytes(f.memory.activations_bytes),
-            f.continuous && f.software == "vllm" ? "of the profiling run" : "");
+            server == nullptr        ? ""
+            : server->profiles_steps ? "of the profiling run"
+                                     : "of the largest step");
   // Servers count their CUDA graphs as workspace; these have a line of their own.
-  const int64_t graphs = f.continuous && f.pool ? f.pool->graphs_bytes : 0;
+  const int64_t graphs = f.pool ? f.pool->graphs_bytes : 0;
   lines.add("  workspace", format_bytes(f.memory.workspace_bytes - graphs), "");
   lines.add("  framework", format_bytes(f.memory.framework_bytes), "");
   if (f.pool) add_pool(lines, f);
@@ -198,7 +221,7 @@ void add_drafts(Lines& lines, const GenerationForecast& f) {
 
 std::string llm_table(const GenerationForecast& f, const TableStyle& style) {
   std::string out = title_lines(title(f), style) + assumes_lines(assumptions(f), style) + "\n";
-  if (f.serving) out += serving_text(*f.serving, style);
+  if (f.serving) out += serving_text(*f.serving, f.memory.largest_batch.value_or(0), style);
   if (f.continuous) out += "  a single request on an idle server\n";
   Lines lines;
   add_batch_times(lines, f);

@@ -63,8 +63,9 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
             share(c.exposed_communication_s, seconds) + " exposed, mean of the stages");
   lines.add("  bubble", format_seconds(c.bubble_s), share(c.bubble_s, seconds));
   lines.add("memory", format_bytes(c.memory.peak_bytes),
-            fmt::format("of {}; {} are left, {} asked for", format_bytes(plan.device_bytes),
-                        format_bytes(c.memory.margin_bytes()), format_bytes(c.reserve_bytes)));
+            fmt::format("of {} that programs see; {} are left, {} asked for",
+                        format_bytes(plan.device_bytes), format_bytes(c.memory.margin_bytes()),
+                        format_bytes(c.reserve_bytes)));
   if (plan.price_per_gpu_hour)
     lines.add("cost", fmt::format("${:.4g}", plan.cost_of_step(seconds)),
               fmt::format("a step; ${:.4g} for a billion {}",
@@ -360,8 +361,7 @@ std::string plan_table(const TrainingPlan& plan, const TableStyle& style) {
   for (const std::string& text : {tie_text(plan), limit_text(plan)}) {
     if (!text.empty()) out += "\n" + wrapped(text, style);
   }
-  for (const LaunchLine& line : launch_lines(plan))
-    out += "\n" + wrapped(line.software + ": " + line.command, style);
+  out += launch_text(launch_lines(plan), style);
   add_reasons(out, plan, style);
   add_ranking(out, plan, style);
   add_misses(out, plan, style);

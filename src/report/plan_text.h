@@ -2,6 +2,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "tilecast/search.h"
 #include "tilecast/view.h"
@@ -13,6 +14,9 @@ std::string percent_interval(double value, double low, double high);
 
 /// "256 × 4,096 tokens"; "256 images".
 std::string batch_text(const TrainingPlan& plan);
+
+/// The commands that start software with the best candidate, to be pasted into a shell.
+std::string launch_text(const std::vector<LaunchLine>& lines, const TableStyle& style);
 
 /// What defects of Tilecast ended, with what to do; "": nothing.
 std::string failures_text(const std::map<std::string, int64_t>& failures, const TableStyle& style);

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/plan_text.h"
 #include "report/text_table.h"
 #include "test_support.h"
 #include "tilecast/view.h"
@@ -213,6 +215,27 @@ TEST(TextTable, ColorsDoNotMoveColumns) {
   for (size_t at = out.find('\x1b'); at != std::string::npos; at = out.find('\x1b'))
     out.erase(at, out.find('m', at) - at + 1);
   EXPECT_EQ(out, format_text_table(table, {.width = 70}));
+}
+
+/// The lines of a command can be pasted: backslashes join them to the command.
+TEST(Report, LaunchLinesAreOneCommandAtAnyWidth) {
+  const std::string command =
+      "python -m serve.it --model-path m --tp-size 8 --enable-attention --ep-size 8 --last 1";
+  for (const int width : {40, 60, 80, 120}) {
+    const std::string text = launch_text({{"server", command, "--dp 4"}}, {.width = width});
+    EXPECT_TRUE(text.starts_with("\nserver; no flag sets --dp 4:\n  python -m")) << text;
+    std::string joined;
+    for (const std::string& line : split(text.substr(text.find("\n  ") + 1), '\n')) {
+      EXPECT_LE(line.size(), static_cast<size_t>(width)) << line;
+      const size_t end = line.find(" \\");
+      if (line.empty()) continue;
+      joined += (joined.empty() ? "" : " ") +
+                line.substr(line.find_first_not_of(' '),
+                            end == std::string::npos ? end : end - line.find_first_not_of(' '));
+    }
+    EXPECT_EQ(joined, command) << width;
+    EXPECT_EQ(text.find("--tp-size \\"), std::string::npos) << text;
+  }
 }
 
 }  // namespace

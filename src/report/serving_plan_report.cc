@@ -36,7 +36,7 @@ std::string limits_text(const ServingPlan& plan) {
   if (plan.tpot_s)
     text += fmt::format("{}TPOT {}", text.empty() ? "" : ", ", format_seconds(*plan.tpot_s));
   if (text.empty()) return "no limits";
-  return fmt::format("limits: {} ({} of the steady state)", text, choice_name(plan.percentile));
+  return fmt::format("limits: {} ({} of the steady part)", text, choice_name(plan.percentile));
 }
 
 /// "295 candidates: 91 meet the limits, 54 miss them (40 pruned: …), …, 8 do not fit."
@@ -199,15 +199,15 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
             fmt::format("written; {} for each GPU", format_count(c.gpu_tokens_per_s)));
   lines.add("  of a user", format_count(c.user_tokens_per_s), "1 / mean TPOT");
   lines.add("requests/s", format_count(c.requests_per_s), "");
-  const std::string which = choice_name(plan.percentile);
+  const std::string which = std::string(choice_name(plan.percentile)) + " of the steady part";
   const auto limit = [](const std::optional<double>& seconds) {
     return seconds ? "; limit " + format_seconds(*seconds) : std::string();
   };
   lines.add("TTFT", format_seconds(c.ttft_s), which + limit(plan.ttft_s));
   lines.add("TPOT", format_seconds(c.tpot_s), which + limit(plan.tpot_s));
-  lines.add(
-      "memory", format_bytes(c.peak_bytes),
-      fmt::format("of {} with the cache's share", format_bytes(plan.device_bytes[c.hardware])));
+  lines.add("memory", format_bytes(c.peak_bytes),
+            fmt::format("of {} that programs see, with the cache's share",
+                        format_bytes(plan.device_bytes[c.hardware])));
   if (!plan.prices.empty())
     lines.add("cost", fmt::format("${:.3g}", plan.cost_of_million_tokens(c)),
               "for a million written tokens");
@@ -334,8 +334,7 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
          "\n";
   add_winner(out, plan, style);
   add_remarks(out, plan, style);
-  for (const LaunchLine& line : launch_lines(plan))
-    out += "\n" + wrapped(line.software + ": " + line.command, style);
+  out += launch_text(launch_lines(plan), style);
   add_reasons(out, plan, style);
   std::vector<size_t> first;
   for (size_t i = 0; i < std::min(ServingPlan::kListed, std::max<size_t>(plan.layouts, 1)); ++i)

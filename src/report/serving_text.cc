@@ -16,13 +16,17 @@ std::string load_text(const GenerationForecast::Serving& s) {
                      s.concurrency == 1 ? "" : "s", format_integer(s.all.requests));
 }
 
-/// The metrics of clients over all requests and in the steady state.
+/// The metrics of clients in the steady part, which plans and comparisons judge by, and over all
+/// requests.
 std::string served_table(const GenerationForecast::Serving& s, const TableStyle& style) {
   TextTable table;
-  table.header = {"", "all requests", "steady part"};
+  table.header = {"", "steady part", "all requests"};
+  if (!s.steady) table.header = {"", "all requests"};
   table.right = {false, true, true};
   const auto add = [&](const std::string& name, const auto& text) {
-    table.rows.push_back({name, text(s.all), s.steady ? text(*s.steady) : "-"});
+    table.rows.push_back({name});
+    if (s.steady) table.rows.back().push_back(text(*s.steady));
+    table.rows.back().push_back(text(s.all));
   };
   add("requests", [](const ServerMetrics& p) { return format_integer(p.requests); });
   const std::pair<const char*, Distribution ServerMetrics::*> times[] = {
@@ -61,16 +65,18 @@ std::string limits_text(const GenerationForecast::Serving& s) {
 
 }  // namespace
 
-std::string serving_text(const GenerationForecast::Serving& s, const TableStyle& style) {
+std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences,
+                         const TableStyle& style) {
   Lines lines;
   lines.add("load", load_text(s),
             fmt::format("at most {} sequences and {} tokens in a step",
                         format_integer(s.max_num_seqs), format_integer(s.max_num_batched_tokens)));
   lines.add("mean batch", fmt::format("{:.1f} sequences", s.mean_batch),
             fmt::format("decode in a step; busy {:.0f} % of the time", 100 * s.busy_share));
-  lines.add("cache", format_integer(s.cache_tokens) + " tokens",
-            fmt::format("used {:.0f} % on average; {} preemptions", 100 * s.cache_use,
-                        format_integer(s.preemptions)));
+  lines.add("cache",
+            fmt::format("{} sequence{}", format_integer(sequences), sequences == 1 ? "" : "s"),
+            fmt::format("of the longest request; used {:.0f} % on average; {} preemptions",
+                        100 * s.cache_use, format_integer(s.preemptions)));
   if (s.replicas > 1)
     lines.add("replicas", format_integer(s.replicas),
               "cache and mean batch are those of one; load and rates those of all");

@@ -10,8 +10,9 @@
 
 namespace tilecast {
 
-/// The load, the metrics of clients over all requests and in the steady state, and a note that
-/// explains the steady state.
-std::string serving_text(const GenerationForecast::Serving& serving, const TableStyle& style);
+/// The load, `sequences` of the longest length that the cache holds, the metrics of clients over
+/// all requests and in the steady part, and a note that explains the steady part.
+std::string serving_text(const GenerationForecast::Serving& serving, int64_t sequences,
+                         const TableStyle& style);
 
 }  // namespace tilecast

@@ -39,7 +39,7 @@ TEST(WarningText, AShortageSaysWhatIsKnownOfIt) {
                         {"usable_bytes", int64_t{16} << 30},
                         {"device_bytes", int64_t{16} << 30}}};
   const std::string plain =
-      "does not fit: 4.00 GiB are missing; 20.0 GiB needed, nvidia-t4 has 16.0 GiB";
+      "does not fit: 4.00 GiB are missing; 20.0 GiB needed, programs see 16.0 GiB of nvidia-t4";
   EXPECT_EQ(warning_text(warning), plain);
   warning.facts.push_back({"largest_batch", int64_t{0}});
   EXPECT_EQ(warning_text(warning), plain + "; not even one sequence fits");

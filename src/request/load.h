@@ -18,7 +18,7 @@ std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& 
 /// Clients of all replicas.
 int64_t client_count(const Request& request);
 
-/// How many requests are simulated: as given, else all of a trace, else enough for a steady state.
+/// How many requests are simulated: as given, else all of a trace, else enough for a steady part.
 int64_t request_count(const Request& request);
 
 }  // namespace tilecast

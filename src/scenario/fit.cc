@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/monotone.h"
+#include "scenario/memory_total.h"
 
 namespace tilecast {
 namespace {
@@ -24,7 +25,7 @@ Warning does_not_fit(const Shortage& s, const Device& device) {
                   0,
                   {{"needed_bytes", s.needed_bytes},
                    {"usable_bytes", s.usable_bytes},
-                   {"device_bytes", device.memory_bytes}}};
+                   {"device_bytes", visible_bytes(device)}}};
   if (s.largest_batch) warning.facts.push_back({"largest_batch", *s.largest_batch});
   return warning;
 }

@@ -36,7 +36,7 @@ int64_t workspace_bytes(const Device& device, const SoftwareStack& stack, Mode m
 Memory bare_rank(const Device& device, const SoftwareStack& stack, Mode mode) {
   return {.workspace_bytes = workspace_bytes(device, stack, mode),
           .framework_bytes = framework_bytes(stack, mode == Mode::kTraining),
-          .device_bytes = device.memory_bytes,
+          .device_bytes = visible_bytes(device),
           .usable_bytes = visible_bytes(device)};
 }
 

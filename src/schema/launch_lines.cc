@@ -1,11 +1,15 @@
-// How the software is started for the first candidate of a plan.
-// The flags are those of Megatron-LM (training/arguments.py), torchtitan (config/job_config.py),
-// vLLM (engine arguments), SGLang (server arguments) and trtllm-serve in 2025, as far as they were
-// known without the sources at hand: each tool's --help settles a doubt.
+// How the software is started for the first candidate of a plan. The flags of servers are in
+// data/software. Those of training are Megatron-LM's (training/arguments.py) and torchtitan's
+// (config/job_config.py) in 2025, as far as they were known without the sources at hand: each
+// tool's --help settles a doubt.
 
 #include <fmt/format.h>
 
+#include <optional>
+#include <utility>
+
 #include "request/access.h"
+#include "software/software.h"
 #include "tilecast/search.h"
 
 namespace tilecast {
@@ -91,84 +95,96 @@ std::string torchtitan(const TrainingPlan& plan, const TrainingCandidate& c) {
   return words.text();
 }
 
-std::string vllm(const ServingPlan& plan, const ServingCandidate& c) {
-  const Request& r = plan.used;
-  CommandLine words("vllm serve " + plan.model);
-  words.add("--tensor-parallel-size", c.tp)
-      .add_if(c.pp > 1, "--pipeline-parallel-size", c.pp)
-      .add_if(c.dp > 1, "--data-parallel-size", c.dp)
-      .add_switch(c.ep > 1, "--enable-expert-parallel")
-      .add_if(c.all2all == All2All::kDeepEp, "--all2all-backend", "deepep_low_latency")
-      .add_if(c.dtype == "bf16", "--dtype", "bfloat16")
-      .add_if(c.dtype == "fp16", "--dtype", "float16")
-      .add_if(c.dtype == "fp8", "--quantization", "fp8")
-      .add_if(!c.kv_dtype.empty(), "--kv-cache-dtype", c.kv_dtype)
-      .add_if(r.load.max_num_seqs.has_value(), "--max-num-seqs", r.load.max_num_seqs.value_or(0))
-      .add("--max-num-batched-tokens", r.execution.max_num_batched_tokens)
-      .add_if(r.execution.gpu_memory_utilization.has_value(), "--gpu-memory-utilization",
-              r.execution.gpu_memory_utilization.value_or(0));
-  return words.text();
-}
+/// Words of data/software with the values of a candidate in place of their names in braces.
+class ServerCommand {
+ public:
+  ServerCommand(std::string model, const ServingCandidate& c)
+      : values_{
+            {"{model}", std::move(model)},  {"{tp}", std::to_string(c.tp)},
+            {"{pp}", std::to_string(c.pp)}, {"{dp}", std::to_string(c.dp)},
+            {"{ep}", std::to_string(c.ep)}, {"{attention_ranks}", std::to_string(c.tp * c.dp)}} {}
 
-std::string sglang(const ServingPlan& plan, const ServingCandidate& c) {
-  const Request& r = plan.used;
-  CommandLine words("python -m sglang.launch_server --model-path " + plan.model);
-  // There, the ranks of attention are a part of `tp`.
-  words.add("--tp-size", c.tp * c.dp)
-      .add_if(c.pp > 1, "--pp-size", c.pp)
-      .add_if(c.dp > 1, "--dp-size", c.dp)
-      .add_switch(c.dp > 1, "--enable-dp-attention")
-      .add_if(c.ep > 1, "--ep-size", c.ep)
-      .add_if(c.all2all == All2All::kDeepEp, "--moe-a2a-backend", "deepep")
-      .add_if(c.dtype == "bf16", "--dtype", "bfloat16")
-      .add_if(c.dtype == "fp16", "--dtype", "float16")
-      .add_if(c.dtype == "fp8", "--quantization", "fp8")
-      .add_if(c.kv_dtype.starts_with("fp8"), "--kv-cache-dtype", "fp8_e4m3")
-      .add_if(r.load.max_num_seqs.has_value(), "--max-running-requests",
-              r.load.max_num_seqs.value_or(0))
-      .add("--chunked-prefill-size", r.execution.max_num_batched_tokens)
-      .add_if(r.execution.gpu_memory_utilization.has_value(), "--mem-fraction-static",
-              r.execution.gpu_memory_utilization.value_or(0));
-  return words.text();
-}
+  void add(const std::string& words) {
+    std::string text = words;
+    for (const auto& [name, value] : values_) {
+      if (const size_t at = text.find(name); at != std::string::npos)
+        text.replace(at, name.size(), value);
+    }
+    if (!text.empty()) line_.command += (line_.command.empty() ? "" : " ") + text;
+  }
+  /// `option`: what the candidate asks for, as Tilecast's options say it.
+  void add_or_miss(const std::string& words, const std::string& option) {
+    add(words);
+    if (words.empty()) line_.without += (line_.without.empty() ? "" : " ") + option;
+  }
+  /// `name`: in braces.
+  template <typename T>
+  void add_given(const std::string& words, const char* name, const std::optional<T>& value) {
+    if (!value) return;
+    values_.emplace_back(name, fmt::format("{}", *value));
+    add(words);
+  }
+  LaunchLine line(std::string software) && {
+    line_.software = std::move(software);
+    return std::move(line_);
+  }
 
-std::string trtllm(const ServingPlan& plan, const ServingCandidate& c) {
-  const Request& r = plan.used;
-  CommandLine words("trtllm-serve " + plan.model);
-  words.add("--tp_size", c.tp)
-      .add_if(c.pp > 1, "--pp_size", c.pp)
-      .add_if(c.ep > 1, "--ep_size", c.ep)
-      .add_if(r.load.max_num_seqs.has_value(), "--max_batch_size", r.load.max_num_seqs.value_or(0))
-      .add("--max_num_tokens", r.execution.max_num_batched_tokens)
-      .add_if(r.execution.gpu_memory_utilization.has_value(), "--kv_cache_free_gpu_memory_fraction",
-              r.execution.gpu_memory_utilization.value_or(0));
-  return words.text();
-}
-
-struct Server {
-  const char* software;
-  std::string (*command)(const ServingPlan&, const ServingCandidate&);
+ private:
+  std::vector<std::pair<std::string, std::string>> values_;
+  LaunchLine line_;
 };
-constexpr Server kStarted[] = {{"vllm", vllm}, {"sglang", sglang}, {"trtllm", trtllm}};
+
+LaunchLine server_line(const ServingPlan& plan, const ServingCandidate& c,
+                       const LaunchWords& words) {
+  const Request& r = plan.used;
+  ServerCommand command(plan.model, c);
+  command.add(words.command);
+  command.add(words.tp);
+  const auto add_degree = [&](const std::string& flag, const char* name, int64_t degree) {
+    if (degree > 1) command.add_or_miss(flag, fmt::format("--{} {}", name, degree));
+  };
+  add_degree(words.pp, "pp", c.pp);
+  add_degree(words.dp, "dp", c.dp);
+  add_degree(words.ep, "ep", c.ep);
+  if (c.all2all == All2All::kDeepEp)
+    command.add_or_miss(words.deepep, fmt::format("--all2all-backend {}", choice_name(c.all2all)));
+  // A server takes the checkpoint's 16 bits where no flag says which.
+  if (c.dtype == "bf16") {
+    command.add(words.bf16);
+  } else if (c.dtype == "fp16") {
+    command.add(words.fp16);
+  } else if (!c.dtype.empty()) {
+    command.add_or_miss(c.dtype == "fp8" ? words.fp8 : "", "--dtype " + c.dtype);
+  }
+  // 16 bits are the cache's default everywhere.
+  if (!c.kv_dtype.empty() && c.kv_dtype != "bf16" && c.kv_dtype != "fp16")
+    command.add_or_miss(c.kv_dtype == "fp8" ? words.fp8_cache : "", "--kv-dtype " + c.kv_dtype);
+  command.add_given(words.max_model_len, "{max_model_len}",
+                    c.max_model_len ? c.max_model_len : r.execution.max_model_len);
+  command.add_given(words.max_num_seqs, "{max_num_seqs}", r.load.max_num_seqs);
+  command.add_given(words.max_num_batched_tokens, "{max_num_batched_tokens}",
+                    std::optional(r.execution.max_num_batched_tokens));
+  command.add_given(words.memory_share, "{memory_share}", r.execution.gpu_memory_utilization);
+  return std::move(command).line(plan.software);
+}
 
 }  // namespace
 
 std::vector<LaunchLine> launch_lines(const TrainingPlan& plan) {
   if (plan.fitting == 0 || !plan.counts_tokens) return {};
   const TrainingCandidate& c = plan.candidates.front();
-  std::vector<LaunchLine> lines = {{"megatron", megatron(plan, c)}};
+  std::vector<LaunchLine> lines = {{"megatron", megatron(plan, c), ""}};
   if (std::string command = torchtitan(plan, c); !command.empty())
-    lines.push_back({"torchtitan", std::move(command)});
+    lines.push_back({"torchtitan", std::move(command), ""});
   return lines;
 }
 
 std::vector<LaunchLine> launch_lines(const ServingPlan& plan) {
   std::vector<LaunchLine> lines;
   if (plan.meeting == 0) return lines;
-  const ServingCandidate& c = plan.candidates.front();
-  for (const Server& server : kStarted) {
-    if (plan.software == server.software) lines.push_back({plan.software, server.command(plan, c)});
-  }
+  const std::optional<Software> software = find_software(plan.software);
+  if (!software || software_def(*software).launch.command.empty()) return lines;
+  lines.push_back(server_line(plan, plan.candidates.front(), software_def(*software).launch));
   return lines;
 }
 

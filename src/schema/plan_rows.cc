@@ -37,6 +37,7 @@ std::string options_text(const ServingPlan& plan, const ServingCandidate& c) {
         c.replicas, c.prefill_workers, c.tp, c.pp, c.dp, c.ep);
   if (!c.dtype.empty()) text += " --dtype " + c.dtype;
   if (!c.kv_dtype.empty()) text += " --kv-dtype " + c.kv_dtype;
+  if (c.max_model_len) text += fmt::format(" --max-model-len {}", *c.max_model_len);
   return text + fmt::format(" --schedule continuous --concurrency {}", c.concurrency);
 }
 

@@ -83,15 +83,13 @@ std::string does_not_fit_text(const Warning& w) {
   const auto needed = fact<int64_t>(w, "needed_bytes"), usable = fact<int64_t>(w, "usable_bytes");
   const auto* ranks = find_fact<int64_t>(w, "ranks");  // for text generation only
   std::string result = fmt::format(
-      "{}does not fit: {} are missing{}; {} needed, {} has {}",
+      "{}does not fit: {} are missing{}; {} needed, programs see {} of {}",
       find_fact<int64_t>(w, "prefill") != nullptr ? "a prefill worker " : "",
       format_bytes(needed - usable), ranks != nullptr && *ranks > 1 ? " on each GPU" : "",
-      format_bytes(needed), w.subject, format_bytes(fact<int64_t>(w, "device_bytes")));
+      format_bytes(needed), format_bytes(fact<int64_t>(w, "device_bytes")), w.subject);
   if (const auto* share = find_fact<double>(w, "utilization"); share != nullptr && *share < 1)
     result +=
         fmt::format("; {} may be used ({} {:.3g})", format_bytes(usable), text(w, "rule"), *share);
-  else if (usable < fact<int64_t>(w, "device_bytes"))
-    result += fmt::format(" (programs see {})", format_bytes(usable));
   if (const auto* batch = find_fact<int64_t>(w, "largest_batch"))
     result += *batch == 0 ? "; not even one sequence fits"
                           : fmt::format("; the largest batch that fits is {}", *batch);

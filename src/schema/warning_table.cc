@@ -172,7 +172,7 @@ std::vector<WarningDef> make_table() {  // NOLINT(readability-function-size): a 
        kNone,
        {{"needed_bytes", kBytes, "peak"},
         {"usable_bytes", kBytes, "what may be used"},
-        {"device_bytes", kBytes, "memory of the device"},
+        {"device_bytes", kBytes, "what programs see of the device's memory"},
         {"largest_batch", kWhole, "that fits, if it was computed; 0: not even one sequence", true},
         {"ways_that_fit", kText, "of a pass: options with which it fits", true},
         {"ranks", kWhole, "of text generation, as the next", true},

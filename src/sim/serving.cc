@@ -301,6 +301,10 @@ std::vector<RequestSpec> draw_requests(const RandomLoad& load) {
     r = {at, between(load.prompt_low, load.prompt_high),
          between(load.output_low, load.output_high)};
   }
+  // Chance would make the load of few requests another one than was asked for: vLLM's benchmark
+  // (vllm/benchmarks/serve.py, get_request) stretches the arrivals in the same way.
+  const double stretch = at > 0 ? static_cast<double>(load.requests) / load.rate / at : 1;
+  for (RequestSpec& r : requests) r.arrival_s *= stretch;
   return requests;
 }
 

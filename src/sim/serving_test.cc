@@ -249,8 +249,8 @@ TEST(Serving, DrawnLoadsAreSeededAndKeepToTheirRanges) {
     EXPECT_GE(load[i].arrival_s, i > 0 ? load[i - 1].arrival_s : 0);
     prompts += static_cast<double>(load[i].prompt);
   }
-  EXPECT_NEAR(prompts / 2000, 900, 5);                    // 3 standard errors: 58 / sqrt(2000) x 3
-  EXPECT_NEAR(load.back().arrival_s / 2000, 0.25, 0.02);  // 0.25 / sqrt(2000) x 3
+  EXPECT_NEAR(prompts / 2000, 900, 5);  // 3 standard errors: 58 / sqrt(2000) x 3
+  EXPECT_NEAR(load.back().arrival_s, 500, 1e-9);
   EXPECT_EQ(draw_requests(wish)[7].arrival_s, load[7].arrival_s);
 }
 

@@ -68,6 +68,25 @@ constexpr Entry<ServerDefaults> kServer[] = {
     {"max_num_seqs_large", &ServerDefaults::max_num_seqs_large, "1"},
     {"memory_option", &ServerDefaults::memory_option},
     {"memory_share", &ServerDefaults::memory_share, "1"},
+    {"profiles_steps", &ServerDefaults::profiles_steps},
+    {"needs_longest_sequence", &ServerDefaults::needs_longest_sequence},
+};
+
+constexpr Entry<LaunchWords> kLaunch[] = {
+    {"command", &LaunchWords::command},
+    {"tp", &LaunchWords::tp},
+    {"pp", &LaunchWords::pp},
+    {"dp", &LaunchWords::dp},
+    {"ep", &LaunchWords::ep},
+    {"deepep", &LaunchWords::deepep},
+    {"bf16", &LaunchWords::bf16},
+    {"fp16", &LaunchWords::fp16},
+    {"fp8", &LaunchWords::fp8},
+    {"fp8_cache", &LaunchWords::fp8_cache},
+    {"max_model_len", &LaunchWords::max_model_len},
+    {"max_num_seqs", &LaunchWords::max_num_seqs},
+    {"max_num_batched_tokens", &LaunchWords::max_num_batched_tokens},
+    {"memory_share", &LaunchWords::memory_share},
 };
 
 constexpr Entry<SoftwareStack> kMemory[] = {
@@ -118,7 +137,7 @@ void take(const SoftwareValue& v, int64_t& to) {
 /// known.
 struct Row {
   SoftwareDef def;
-  uint64_t support = 0, traits = 0, costs = 0, server = 0, memory = 0;
+  uint64_t support = 0, traits = 0, costs = 0, server = 0, launch = 0, memory = 0;
 };
 
 template <typename Section, size_t Count>
@@ -144,6 +163,7 @@ void set_value(Row& row, const SoftwareValue& v) {
   if (v.section == "traits") return set_entry(v, kTraits, def.traits, row.traits);
   if (v.section == "costs") return set_entry(v, kCosts, def.costs, row.costs);
   if (v.section == "server") return set_entry(v, kServer, def.server, row.server);
+  if (v.section == "launch") return set_entry(v, kLaunch, def.launch, row.launch);
   if (v.section == "memory") return set_entry(v, kMemory, def.memory, row.memory);
   if (v.section == "versions") {
     def.versions.push_back({std::string(v.key), ""});
@@ -194,6 +214,9 @@ void check_row(const Row& row) {
   if (def.serves() != !def.cache_rule.empty() || def.serves() != (row.server != 0))
     refuse("scheduler", "a server has a scheduler, a cache_rule and a section server");
   if (def.serves()) require_all(row, "server", kServer, row.server);
+  if (row.launch == 0) return;
+  if (!def.serves() || def.launch.command.find("{model}") == std::string::npos)
+    fail({def.name, "launch", "command", false}, "is a server's, and names {model}");
 }
 
 std::vector<SoftwareDef> table_of(std::span<const SoftwareValue> values) {
@@ -274,7 +297,7 @@ void add_file(const JsonObject& file, std::vector<SoftwareValue>& values) {
                                                   "scheduler", "cache_rule"};
   std::vector<std::string> known = kWords;
   for (const char* key :
-       {"schema_version", "versions", "support", "traits", "costs", "server", "memory"})
+       {"schema_version", "versions", "support", "traits", "costs", "server", "launch", "memory"})
     known.emplace_back(key);
   file.reject_unknown(known);
   (void)file.integer({"schema_version"}, 1, 1);
@@ -288,6 +311,7 @@ void add_file(const JsonObject& file, std::vector<SoftwareValue>& values) {
   add_section(file, name, "traits", kTraits, values);
   add_section(file, name, "costs", kCosts, values);
   add_section(file, name, "server", kServer, values);
+  add_section(file, name, "launch", kLaunch, values);
   add_section(file, name, "memory", kMemory, values);
 }
 

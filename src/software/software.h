@@ -4,7 +4,8 @@
 // whose kernels were measured alone. Each is a file in data/software: its versions, the scheduler
 // and the rule of its cache by name (src/sim/scheduler.cc, src/scenario/generation/cache_pool.cc),
 // its defaults, costs of the host, memory of a process, and traits that laws read. Laws never ask
-// which software it is. A file may be based on another's: it states what differs.
+// which software it is. A server's file has its flags too, with which the best plan is started. A
+// file may be based on another's: it states what differs.
 
 #include <cstdint>
 #include <optional>
@@ -69,8 +70,25 @@ struct ServerDefaults {
   int64_t max_num_seqs_large = 0;  ///< on GPUs with 70 GiB or more that have FP8
   std::string memory_option;       ///< its option that limits the memory it takes
   double memory_share = 0;         ///< default of this option, unless the cache rule computes it
+  bool profiles_steps = false;     ///< runs its largest step once to find what it takes
+  /// It ends with an error where its cache holds no sequence of the longest length. Others start,
+  /// and take sequences that the cache holds.
+  bool needs_longest_sequence = false;
 
   bool operator==(const ServerDefaults&) const = default;
+};
+
+/// How a server is started from a shell. Words of options, in which a name in braces stands for a
+/// value; "": no flag sets it.
+struct LaunchWords {
+  std::string command;          ///< up to {model}
+  std::string tp, pp, dp, ep;   ///< {tp}, {pp}, {dp}, {ep}, and {attention_ranks}: tp x dp
+  std::string deepep;           ///< experts exchange tokens by DeepEP
+  std::string bf16, fp16, fp8;  ///< dtype of the weights
+  std::string fp8_cache;
+  std::string max_model_len, max_num_seqs, max_num_batched_tokens, memory_share;  ///< also {…}
+
+  bool operator==(const LaunchWords&) const = default;
 };
 
 /// Memory of a process beside the model's, in bytes.
@@ -119,6 +137,7 @@ struct SoftwareDef {
   SoftwareTraits traits;
   HostCosts costs;
   ServerDefaults server;  ///< where it serves
+  LaunchWords launch;     ///< of a server; its command may be "": it is not known
   SoftwareStack memory;
 
   bool serves() const { return !scheduler.empty(); }

@@ -102,6 +102,12 @@ TEST(Software, FilesWithUnknownKeysUnitsOrPlacesAreRefused) {
             std::string::npos);
   EXPECT_NE(changed("\"based_on\"", "\"cache_rule\": \"\", \"based_on\"").find("a server has"),
             std::string::npos);
+  EXPECT_NE(
+      changed(
+          "\"traits\"",
+          "\"launch\": {\"command\": {\"value\": \"serve\", \"source\": \"a test\"}}, \"traits\"")
+          .find("launch.command: is a server's, and names {model}"),
+      std::string::npos);
 }
 
 }  // namespace

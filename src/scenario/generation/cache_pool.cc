@@ -105,25 +105,12 @@ void apply_trtllm(CachePool& p, int64_t framework) {
   p.budget_bytes = p.fixed_bytes + (left > 0 ? part_of(p.fraction, left) : left);
 }
 
-int64_t usable_vllm(const CachePool& p, int64_t /*framework*/) { return p.budget_bytes; }
-
-int64_t usable_sglang(const CachePool& p, int64_t framework) {
-  return std::min(p.visible_bytes,
-                  checked_add(checked_add(p.budget_bytes, p.profile_bytes), framework));
-}
-
-int64_t usable_trtllm(const CachePool& p, int64_t framework) {
-  return checked_add(p.budget_bytes, framework);
-}
-
 /// How a server decides what its cache gets.
 struct CacheRule {
   std::string_view name;  ///< SoftwareDef::cache_rule
   /// Default of the server's option where it is computed; null: ServerDefaults::memory_share.
   double (*share)(const ServedModel& served) = nullptr;
   void (*apply)(CachePool& pool, int64_t framework) = nullptr;
-  /// Bytes that weights, cache, activations and framework of a static batch may take together.
-  int64_t (*usable)(const CachePool& pool, int64_t framework) = nullptr;
   /// Its profiling run counts the sampler, and modules and libraries that it loads
   /// ("non_torch_memory" in vLLM's log; the CUDA context is there before. With tensor parallelism
   /// NCCL has started then).
@@ -132,9 +119,9 @@ struct CacheRule {
 
 const CacheRule& rule_of(const SoftwareDef& software) {
   static constexpr CacheRule kRules[] = {
-      {.name = "vllm", .apply = apply_vllm, .usable = usable_vllm, .profiles_all = true},
-      {.name = "sglang", .share = sglang_fraction, .apply = apply_sglang, .usable = usable_sglang},
-      {.name = "trtllm", .apply = apply_trtllm, .usable = usable_trtllm},
+      {.name = "vllm", .apply = apply_vllm, .profiles_all = true},
+      {.name = "sglang", .share = sglang_fraction, .apply = apply_sglang},
+      {.name = "trtllm", .apply = apply_trtllm},
   };
   const auto* const rule =
       std::find_if(std::begin(kRules), std::end(kRules),
@@ -160,22 +147,6 @@ PoolRule pool_rule(const ServedModel& served) {
   }
   rule.fraction = e.gpu_memory_utilization.value_or(rule.fraction);
   return rule;
-}
-
-int64_t usable_bytes(const ServedModel& served, const RankBytes& rank) {
-  const SoftwareDef& software = software_asked(served);
-  const double fraction = pool_rule(served).fraction;
-  CachePool p{
-      .fraction = fraction,
-      .visible_bytes = visible_bytes(served.device),
-      .weights_bytes = rank.weights,
-      .profile_bytes = checked_add(
-          rank.activations, workspace_bytes(served.device, software.memory, Mode::kInference))};
-  if (!software.serves()) return part_of(fraction, p.visible_bytes);
-  const int64_t framework = framework_bytes(software.memory, false);
-  const CacheRule& rule = rule_of(software);
-  rule.apply(p, framework);
-  return rule.usable(p, framework);
 }
 
 int64_t beside_budget_bytes(const CachePool& p, const SoftwareStack& stack) {

@@ -31,9 +31,6 @@ struct PoolRule {
 };
 PoolRule pool_rule(const ServedModel& served);
 
-/// Bytes that weights, cache, activations and framework of a static batch may take together.
-int64_t usable_bytes(const ServedModel& served, const RankBytes& rank);
-
 /// Bytes that the server takes beside the rule's budget: CUDA context, captured graphs, and for
 /// SGLang activations.
 int64_t beside_budget_bytes(const CachePool& pool, const SoftwareStack& stack);

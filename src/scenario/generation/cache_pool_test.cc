@@ -60,8 +60,13 @@ TEST(CachePool, TrainingFitsIntoTheMemoryThatServingSees) {
     const int64_t visible = pool(gpu, {.dtype = "fp16"}).visible_bytes;
     EXPECT_EQ(f.memory.peak_bytes + f.memory.margin_bytes(), visible) << gpu;
     EXPECT_EQ(f.memory.fits, f.memory.peak_bytes <= visible) << gpu;
-    EXPECT_LT(visible, f.memory.device_bytes) << gpu;
+    EXPECT_EQ(f.memory.device_bytes, visible) << gpu;
   }
+}
+
+bool starts(const GenerationForecast& f) {
+  return std::none_of(f.warnings.begin(), f.warnings.end(),
+                      [](const Warning& w) { return w.code == WarningCode::kDoesNotStart; });
 }
 
 TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
@@ -83,10 +88,7 @@ TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
         const std::string what = fmt::format("{} {} {}", gpu, static_cast<int>(software), share);
         ASSERT_TRUE(f.pool) << what;
         EXPECT_EQ(f.memory.fits, f.memory.peak_bytes <= f.memory.usable_bytes) << what;
-        const bool starts =
-            std::none_of(f.warnings.begin(), f.warnings.end(),
-                         [](const Warning& w) { return w.code == WarningCode::kDoesNotStart; });
-        EXPECT_EQ(f.memory.fits && starts, f.serving.has_value()) << what;
+        EXPECT_EQ(f.memory.fits && starts(f), f.serving.has_value()) << what;
         EXPECT_LE(f.memory.usable_bytes, f.pool->visible_bytes) << what;
         if (f.memory.fits) continue;
         const auto warning =
@@ -100,6 +102,54 @@ TEST(CachePool, AServerFitsIfItsPeakIsWithinWhatMayBeUsed) {
         }
       }
     }
+  }
+}
+
+/// The largest batch, the sequences of a server's cache and the memory of it say the same.
+TEST(CachePool, TheLargestBatchIsWhatTheServersCacheHolds) {
+  for (const char* const model : {"llama-3.1-8b", "gpt-oss-120b", "deepseek-v2-lite"}) {
+    for (const Software software :
+         {software_of("vllm"), software_of("sglang"), software_of("trtllm")}) {
+      Request request{.prompt = 2000, .output = 100, .execution = {.software = software}};
+      const std::string what = fmt::format("{} {}", model, software_name(software));
+      const GenerationForecast batch = generated(model, "H100", request);
+      request.kind = RequestKind::kServe;
+      request.load.concurrency = 2;
+      request.load.requests = 6;
+      const GenerationForecast server = generated(model, "H100", request);
+      const int64_t largest = *batch.memory.largest_batch;
+      EXPECT_EQ(largest, *server.memory.largest_batch) << what;
+      EXPECT_NEAR(static_cast<double>(server.serving->cache_tokens) / 2100,
+                  static_cast<double>(largest), 1)
+          << what;
+      EXPECT_EQ(batch.memory.usable_bytes, server.memory.usable_bytes) << what;
+      request.kind = RequestKind::kGenerate;
+      request.load = {};
+      request.batch = largest;
+      EXPECT_TRUE(generated(model, "H100", request).memory.fits) << what;
+      request.batch += 1;
+      EXPECT_FALSE(generated(model, "H100", request).memory.fits) << what;
+    }
+  }
+}
+
+/// vLLM ends with an error where its cache holds no sequence of the longest length.
+TEST(CachePool, WhetherAServerStartsWithoutRoomForTheLongestIsItsSoftwares) {
+  for (const char* const name : {"vllm", "sglang", "trtllm"}) {
+    Request request{.kind = RequestKind::kServe, .prompt = 1000, .output = 20};
+    request.execution = {.dtype = "bf16", .max_model_len = 131072};
+    request.execution.software = software_of(name);
+    request.load.concurrency = 1;
+    request.load.requests = 3;
+    const GenerationForecast f = generated("llama-3.1-8b", "L4", request);
+    ASSERT_LT(f.pool->concurrency, 1) << name;
+    EXPECT_EQ(starts(f), std::string(name) != "vllm") << name;
+    EXPECT_EQ(f.serving.has_value(), starts(f)) << name;
+    const std::string table = llm_table(f, {.width = 200});
+    EXPECT_NE(table.find(starts(f) ? "the server starts, and takes sequences of at most"
+                                   : "the server does not start: use --max-model-len"),
+              std::string::npos)
+        << name;
   }
 }
 

@@ -50,8 +50,8 @@ void set_served_peak(Memory& memory) {
                                memory.activations_bytes));
 }
 
-/// Memory of a rank of the stage that needs most in the largest prefill step of a static batch. All
-/// batches that fill the step completely share one plan.
+/// Memory of a rank of the stage that needs most in the largest prefill step of a static batch of
+/// software that does not serve. All batches that fill the step completely share one plan.
 class PrefillPlans {
  public:
   explicit PrefillPlans(const ServedModel& served)
@@ -63,9 +63,8 @@ class PrefillPlans {
     for (size_t part = 0; part < plans_.size(); ++part) {
       Memory stage = plan(own, part);
       stage.cache_bytes = stage_cache_bytes(served_, own, r.prompt + r.output, part);
-      stage.usable_bytes = usable_bytes(
-          served_,
-          {.weights = stage.weights_bytes, .activations = stage.activations_bytes, .part = part});
+      stage.usable_bytes = static_cast<int64_t>(pool_rule(served_).fraction *
+                                                static_cast<double>(stage.device_bytes));
       set_served_peak(stage);
       if (part == 0 || stage.margin_bytes() < most.margin_bytes()) most = stage;
     }
@@ -128,13 +127,48 @@ bool has_room_beside(const CachePool& pool, const ServedModel& served) {
          pool.visible_bytes;
 }
 
+/// The memory of a server without its cache. Peak and limit both count what lies beside the rule's
+/// budget, which may lack the room.
+Memory without_cache(const ServedModel& served, const ServerMemory& server) {
+  const CachePool& pool = server.pool;
+  Memory m = server.step;
+  m.activations_bytes = pool.profile_bytes - m.workspace_bytes;
+  m.workspace_bytes = checked_add(m.workspace_bytes, pool.graphs_bytes);
+  m.usable_bytes =
+      std::min(pool.visible_bytes,
+               checked_add(pool.budget_bytes, beside_budget_bytes(pool, stack_of(served))));
+  return m;
+}
+
+/// Sequences of the longest length that the caches of all data-parallel ranks hold.
+int64_t sequences_held(const ServedModel& served, const ServerMemory& server) {
+  return checked_multiply(server.pool.cache_bytes / std::max<int64_t>(1, server.sequence_bytes),
+                          served.plan.dp);
+}
+
+/// A static batch of a server runs at once if its cache holds it. Returns the bytes that this
+/// needs of the rule's budget.
+int64_t add_served_batch(GenerationForecast& f, const ServedModel& served,
+                         const ServerMemory& server) {
+  const int64_t own = served.sequences_of_rank(served.asked.batch);
+  const int64_t batch_bytes = checked_multiply(own, server.sequence_bytes);
+  const bool has_room = has_room_beside(server.pool, served);
+  f.pool = server.pool;
+  f.memory = without_cache(served, server);
+  f.memory.cache_bytes = has_room ? batch_bytes : std::max(batch_bytes, server.pool.cache_bytes);
+  set_served_peak(f.memory);
+  f.memory.largest_batch = has_room ? sequences_held(served, server) : 0;
+  return checked_add(server.pool.fixed_bytes, batch_bytes);
+}
+
 }  // namespace
 
 bool fits_memory(const ServedModel& served) {
-  if (served.asked.kind == RequestKind::kGenerate)
-    return PrefillPlans(served).of(served.asked.batch).fits;
   const std::optional<ServerMemory> stage = tightest_pool(served);
-  return stage && stage->pool.cache_bytes >= stage->sequence_bytes &&
+  const bool batch = served.asked.kind == RequestKind::kGenerate;
+  if (!stage) return batch && PrefillPlans(served).of(served.asked.batch).fits;
+  const int64_t sequences = batch ? served.sequences_of_rank(served.asked.batch) : 1;
+  return stage->pool.cache_bytes >= checked_multiply(sequences, stage->sequence_bytes) &&
          has_room_beside(stage->pool, served);
 }
 
@@ -145,7 +179,7 @@ bool has_room_beside_cache(const ServedModel& served) {
 
 void warn_of_memory(GenerationForecast& f, const ServedModel& served, int64_t needed_bytes) {
   if (f.memory.fits) return;
-  const bool server = f.pool && f.continuous;
+  const bool server = f.pool.has_value();
   if (server && needed_bytes <= f.pool->budget_bytes) {
     Warning warning = does_not_fit({.needed_bytes = f.memory.peak_bytes,
                                     .usable_bytes = f.memory.usable_bytes,
@@ -165,19 +199,16 @@ void warn_of_memory(GenerationForecast& f, const ServedModel& served, int64_t ne
   if (server) {
     warning.facts.push_back({"rule", f.pool->rule});
     warning.facts.push_back({"utilization", f.pool->fraction});
-    warning.facts.push_back({"tokens_that_fit", f.pool->tokens});
-  } else {
-    const PoolRule rule = pool_rule(served);
-    if (!rule.option.empty()) {
-      warning.facts.push_back({"rule", rule.option});
-      warning.facts.push_back({"utilization", rule.fraction});
-    }
+    // A batch would have to be smaller, not its requests shorter.
+    if (f.continuous) warning.facts.push_back({"tokens_that_fit", f.pool->tokens});
   }
   add_changes_that_fit(warning, served);
   f.warnings.push_back(std::move(warning));
 }
 
 void add_batch_memory(GenerationForecast& f, const ServedModel& served) {
+  if (const std::optional<ServerMemory> server = tightest_pool(served))
+    return warn_of_memory(f, served, add_served_batch(f, served, *server));
   const int64_t batch = served.asked.batch;
   PrefillPlans plans(served);
   f.memory = plans.of(batch);
@@ -185,9 +216,6 @@ void add_batch_memory(GenerationForecast& f, const ServedModel& served) {
   if (!f.memory.fits) too_many = {batch, -f.memory.margin_bytes()};
   f.memory.largest_batch =
       largest_within(0, [&](int64_t b) { return -plans.of(b).margin_bytes(); }, too_many);
-  if (software_def(*served.asked.execution.software).serves()) {
-    if (const std::optional<ServerMemory> stage = tightest_pool(served)) f.pool = stage->pool;
-  }
   warn_of_memory(f, served, f.memory.peak_bytes);
 }
 
@@ -214,21 +242,11 @@ int64_t add_server_memory(GenerationForecast& f, const ServedModel& served,
     return static_cast<int64_t>(std::ceil(static_cast<double>(blocks) * block_bytes));
   };
   Memory& m = f.memory;
-  m = server.step;
-  m.activations_bytes = f.pool->profile_bytes - m.workspace_bytes;
-  m.workspace_bytes = checked_add(m.workspace_bytes, f.pool->graphs_bytes);
+  m = without_cache(served, server);
   m.cache_bytes = bytes_of(std::max(needed, limits.cache_blocks));
-  // Peak and limit both count what lies beside the rule's budget. It may lack the room.
-  m.usable_bytes =
-      std::min(f.pool->visible_bytes,
-               checked_add(f.pool->budget_bytes, beside_budget_bytes(*f.pool, stack_of(served))));
   set_served_peak(m);
   m.fits = m.fits && needed <= limits.cache_blocks;
-  // Each data-parallel rank has its own cache.
-  m.largest_batch =
-      m.fits ? checked_multiply(std::max<int64_t>(1, static_cast<int64_t>(room) / per_sequence),
-                                served.plan.dp)
-             : 0;
+  m.largest_batch = m.fits ? std::max(served.plan.dp, sequences_held(served, server)) : 0;
   return checked_add(f.pool->fixed_bytes, bytes_of(needed));
 }
 

@@ -5,6 +5,7 @@
 
 #include <memory>
 
+#include "scenario/generation/offered_load.h"
 #include "scenario/generation/server.h"
 
 namespace tilecast {
@@ -22,6 +23,11 @@ class ServedLayout {
   /// is empty where the longest request does not fit, or the requests are sure to miss
   /// `stop_beyond`.
   GenerationForecast under(int64_t concurrency, const std::optional<TimeLimits>& stop_beyond) const;
+
+  /// Whether the server would start with a lower limit of the length only.
+  bool needs_limit() const { return server_.needs_limit(); }
+  /// Tokens of the longest request.
+  int64_t longest() const { return longest_request(whole_); }
 
  private:
   ModelRef model_;

@@ -76,6 +76,22 @@ Request with_load(const ServedModel& served, const Request& asked) {
   return typical;
 }
 
+/// A server that keeps up answers what is offered. What it does in the steady part differs from
+/// that by chance: some of the work belongs to requests that came before or come later.
+ServerMetrics at_offered_rate(ServerMetrics part, double rate,
+                              const std::vector<RequestTimes>& requests) {
+  double prompts = 0, outputs = 0;
+  for (const RequestTimes& r : requests) {
+    prompts += static_cast<double>(r.prompt);
+    outputs += static_cast<double>(r.output);
+  }
+  const double seconds = static_cast<double>(requests.size()) / rate;
+  part.requests_per_s = rate;
+  part.output_tokens_per_s = outputs / seconds;
+  part.total_tokens_per_s = (prompts + outputs) / seconds;
+  return part;
+}
+
 GenerationForecast::Serving describe(const ServingResult& s, const Request& request,
                                      const ServerLimits& limits, const GenerationForecast& alone) {
   const Load& asked = request.load;
@@ -92,6 +108,8 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.most_in_flight = s.most_in_flight;
   result.all = part(s.all, alone);
   if (s.steady) result.steady = part(*s.steady, alone);
+  if (result.steady && asked.rate > 0 && s.keeps_up)
+    result.steady = at_offered_rate(*result.steady, asked.rate, s.requests);
   result.ttft_limit_s = asked.ttft_s;
   result.tpot_limit_s = asked.tpot_s;
   if (asked.ttft_s || asked.tpot_s)
@@ -198,13 +216,19 @@ std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
   return result;
 }
 
+bool Server::starts() const {
+  const SoftwareDef& software = software_def(*served_.asked.execution.software);
+  return memory_.pool.concurrency >= 1 ||
+         (memory_.pool.tokens > 0 && !software.server.needs_longest_sequence);
+}
+
 void Server::add_serving(GenerationForecast& f, const Request& asked, Advice advice,
                          const std::optional<TimeLimits>& stop_beyond) const {
   Under under{.load = make_load(asked), .typical = with_load(served_, asked)};
   under.load.stop_beyond = stop_beyond;
   add_memory(f, under, advice);
   if (!f.memory.fits) return;
-  if (f.pool && f.pool->concurrency < 1) {
+  if (!starts()) {
     f.warnings.push_back({WarningCode::kDoesNotStart,
                           "",
                           0,

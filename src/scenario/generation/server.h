@@ -37,6 +37,12 @@ class Server {
   void add_serving(GenerationForecast& forecast, const Request& asked, Advice advice,
                    const std::optional<TimeLimits>& stop_beyond = {}) const;
 
+  /// False where its cache holds nothing, or no sequence of the longest length and its software
+  /// needs that.
+  bool starts() const;
+  /// Whether it would start with a lower limit of the length.
+  bool needs_limit() const { return !starts() && memory_.pool.tokens > 0; }
+
  private:
   struct Under;
   void add_memory(GenerationForecast& forecast, Under& under, Advice advice) const;

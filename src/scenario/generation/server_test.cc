@@ -45,6 +45,26 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
                           [](const Warning& w) { return w.code == WarningCode::kOverloaded; }));
 }
 
+/// Requests and tokens of a second are what is offered, whatever chance does to the arrivals.
+TEST(Server, OneThatKeepsUpAnswersWhatIsOffered) {
+  for (const char* const software : {"vllm", "sglang", "trtllm"}) {
+    for (const double rate : {0.5, 5.0, 11.0}) {
+      Request options{.prompt = 1024, .output = 128};
+      options.execution.software = software_of(software);
+      options.load.rate = rate;
+      options.load.requests = 300;
+      const GenerationForecast f = forecast_server("llama-3-8b", "H100", options);
+      ASSERT_TRUE(f.serving && f.serving->steady && f.serving->keeps_up) << software << rate;
+      const ServerMetrics& steady = *f.serving->steady;
+      EXPECT_DOUBLE_EQ(steady.requests_per_s, rate) << software;
+      EXPECT_NEAR(steady.output_tokens_per_s, 128 * rate, 1e-9 * 128 * rate) << software << rate;
+      EXPECT_NEAR(steady.total_tokens_per_s, 1152 * rate, 1e-9 * 1152 * rate) << software << rate;
+      // From the first request to the last token: the last one is answered alone.
+      EXPECT_NEAR(f.serving->all.requests_per_s / rate, 1, 0.1) << software << rate;
+    }
+  }
+}
+
 TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
   for (const int64_t clients : {1, 8, 64, 256}) {
     Request options{.batch = clients, .prompt = 64, .output = 64};
