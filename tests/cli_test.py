@@ -5,6 +5,7 @@
 """
 import fcntl
 import json
+import lzma
 import os
 import pty
 import random
@@ -459,6 +460,127 @@ def check_progress_of_what_takes_long() -> None:
         assert silent.stderr.read() == ""
         short = run("sweep", "many.json", "-o", "short.csv", "--quiet", "--threads", "0", cwd=folder)
         assert short.returncode == 2, short
+
+
+SWEEP = {"model": ["gpt2_large"], "gpu": ["T4"], "batch": [1], "seq": list(range(8, 108))}
+
+
+def sweep_folder(folder: str, spec: dict) -> list:
+    (Path(folder) / "many.json").write_text(json.dumps(spec))
+    return ["sweep", "many.json", "-o", "out.csv", "--quiet", "--threads", "2"]
+
+
+def check_a_full_disk_loses_no_row_that_was_said_to_be_done() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sweep, out = sweep_folder(folder, SWEEP), Path(folder) / "out.csv"
+        # As a quota does: writes beyond 4 kB fail, in the middle of a line.
+        failed = run(*sweep, cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)))
+        assert failed.returncode == 1 and failed.stderr == "tilecast: out.csv: cannot write: File too large\n", failed
+        rows = out.read_text().splitlines()
+        assert out.read_bytes().endswith(b"\n") and 1 < len(rows) < 100, rows
+        # The header alone does not fit; the next run begins again.
+        cut = run(*sweep[:3], "cut.csv", cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20)))
+        assert cut.returncode == 1 and "cannot write: File too large" in cut.stderr, cut
+        assert run(*sweep[:3], "cut.csv", cwd=folder).returncode == 0
+        again = run(*sweep, cwd=folder)
+        assert again.returncode == 0, again
+        assert out.read_text().splitlines()[:len(rows)] == rows and len(out.read_text().splitlines()) == 101
+        if Path("/dev/full").exists():
+            for words in (["models"], ["models", "--format", "json"]):
+                with open("/dev/full", "wb") as full:
+                    result = subprocess.run([TILECAST, *words], stdout=full, stderr=subprocess.PIPE, text=True, env=CLEAN, timeout=60)
+                assert result.returncode == 1 and "No space left on device" in result.stderr, result
+            result = run("models", "-o", "/dev/full")
+            assert result.returncode == 1 and "No space left on device" in result.stderr, result
+
+
+def check_a_sweep_writes_to_one_file_of_its_own() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = sweep_folder(folder, {**SWEEP, "seq": list(range(8, 8000))})
+        os.mkfifo(Path(folder) / "pipe")
+        for path in ("pipe", "/dev/zero", "/dev/null"):
+            refused = run(*sweep[:3], path, cwd=folder)
+            assert refused.returncode == 1 and f"tilecast: {path}: is no regular file" in refused.stderr, refused
+        for path in ("-", "/dev/stdout"):
+            refused = run(*sweep[:3], path, cwd=folder)
+            assert refused.returncode == 2 and "-o FILE is missing" in refused.stderr, refused
+        refused = run(*sweep[:3], ".", cwd=folder)
+        assert refused.returncode == 1 and "cannot write: Is a directory" in refused.stderr, refused
+        first = subprocess.Popen([TILECAST, *sweep], cwd=folder, env=CLEAN, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            for _ in range(600):
+                if (Path(folder) / "out.csv").exists() and (Path(folder) / "out.csv").stat().st_size > 0:
+                    break
+                time.sleep(0.05)
+            second = run(*sweep, cwd=folder)
+            assert first.poll() is None, "the first sweep ended too early to see the second refused"
+            assert second.returncode == 1 and "out.csv: another run writes to this file" in second.stderr, second
+        finally:
+            first.kill()
+            first.wait()
+        rows = (Path(folder) / "out.csv").read_text().splitlines()
+        assert len({row.split(",")[0] for row in rows}) == len(rows), "a row is there twice"
+
+
+def check_a_sweep_of_more_than_64_mib_ends() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spec = {"model": ["gpt2_large"], "gpu": ["T4"], "batch": [1], "seq": list(range(1, 1001)),
+                "host-launch-us": [round(1 + i / 1000, 3) for i in range(600)]}
+        sweep = sweep_folder(folder, {**spec, "seq": [1], "host-launch-us": [1]})
+        assert run(*sweep, cwd=folder).returncode == 0
+        header, row = (Path(folder) / "out.csv").read_text().splitlines()
+        columns, cells = header.split(","), row.split(",")
+        sweep = sweep_folder(folder, spec)
+        names = [name for name in columns if name in ("seq", "host-launch-us", "batch")]
+        sizes = {"seq": spec["seq"], "host-launch-us": spec["host-launch-us"], "batch": [1]}
+        total = 600 * 1000
+        with open(Path(folder) / "out.csv", "w") as out:
+            out.write(header + "\n")
+            for index in range(total - 1):
+                rest = index
+                for name in reversed(names):
+                    values = sizes[name]
+                    cells[columns.index(name)] = str(values[rest % len(values)]).removesuffix(".0")
+                    rest //= len(values)
+                cells[0] = str(index)
+                out.write(",".join(cells) + "\n")
+        assert (Path(folder) / "out.csv").stat().st_size > 64 << 20
+        result = run(*sweep, cwd=folder)
+        assert result.returncode == 0, result.stderr[-300:]
+        with open(Path(folder) / "out.csv") as out:
+            assert sum(1 for _ in out) == total + 1
+
+
+def check_no_output_replaces_what_is_read() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        config = Path(folder) / "config.json"
+        config.write_text(run("models", "gpt2_large").stdout)
+        before = config.read_bytes()
+        os.link(config, Path(folder) / "same.json")
+        for path in ("config.json", "./config.json", "same.json"):
+            refused = run("forecast", "config.json", "--gpu", "T4", "-o", path, cwd=folder)
+            assert refused.returncode == 2 and f"-o {path}: is the file that MODEL names, too" in refused.stderr, refused
+        assert config.read_bytes() == before
+        sweep_folder(folder, SWEEP)
+        refused = run("sweep", "many.json", "-o", "many.json", cwd=folder)
+        assert refused.returncode == 2 and json.loads((Path(folder) / "many.json").read_text()) == SWEEP, refused
+
+
+def check_a_sweep_whose_rows_all_fail_says_so() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = sweep_folder(folder, {"model": ["llama-3-8b"], "gpu": ["T4"], "dtype": ["fp8"], "seq": [8, 16]})
+        failed = run(*sweep, cwd=folder)
+        assert failed.returncode == 1 and "2 of 2 combinations failed" in failed.stderr, failed
+
+
+def check_small_files_do_not_fill_memory() -> None:
+    if not any(part["name"] == "liblzma" and part["found"] for part in json.loads(run("doctor", "--format", "json").stdout)["parts"]):
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "a.csv.xz").write_bytes(lzma.compress(b"gpu,op,dtype,latency_s\n" + b"a," * (30 << 20)))
+        limit = 600 << 20
+        refused = run("evaluate", "a.csv.xz", cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
+        assert refused.returncode == 1 and "a.csv.xz: unpacks to more than" in refused.stderr, refused
 
 
 def main() -> int:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Checks that #includes and docs/architecture.md follow the table in cmake/layers.cmake, and that no two headers define a type of the same name.
+"""Checks that #includes and docs/architecture.md follow the table in cmake/layers.cmake, that no two headers define a type of the same name,
+and that no source calls a function that depends on the locale.
 
 Two types of one name in one namespace are undefined behaviour that no compiler reports: the linker keeps one's functions for both.
 Exit status 1 where something is wrong.
@@ -53,8 +54,26 @@ def documented_wrongly() -> list:
     return wrong
 
 
+# Their results depend on the locale of the process, which a library does not choose: base/ascii.h, base/number.h.
+LOCALE = re.compile(r"\b(?:std::(?:is(?:alnum|alpha|digit|lower|print|punct|space|upper|xdigit)|to(?:lower|upper)"
+                    r"|sto[dfil]\w*|strto[dfl]\w*|atof|atoi|locale)|setlocale|strtod|atof)\(")
+
+
+def locale_functions() -> list:
+    """A line for each use of a function that reads the locale, outside of tests."""
+    wrong = []
+    for path in sorted((ROOT / "src").rglob("*.h")) + sorted((ROOT / "src").rglob("*.cc")):
+        if path.stem.endswith("_test"):
+            continue
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            match = LOCALE.search(line)
+            if match and not match[0].startswith(("std::stoi", "std::stol")):
+                wrong.append(f"{path}:{number}: {match[0]}…) depends on the locale; use base/ascii.h or base/number.h")
+    return wrong
+
+
 def main() -> int:
-    wrong = types_defined_twice() + documented_wrongly()
+    wrong = types_defined_twice() + documented_wrongly() + locale_functions()
     for path in sorted((ROOT / "src").rglob("*.h")) + sorted((ROOT / "src").rglob("*.cc")):
         folder = path.relative_to(ROOT / "src").parts[0]
         if folder not in LAYERS:

@@ -1,22 +1,15 @@
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <csignal>
-#include <filesystem>
 #include <limits>
 
 #include "base/checked.h"
 #include "base/csv.h"
 #include "base/embedded.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/quantile.h"
 #include "base/rng.h"
 #include "base/text.h"
-#include "base/unfinished_file.h"
 #include "test_support.h"
 #include "tilecast/error.h"
 
@@ -221,93 +214,6 @@ TEST(Csv, WhatACellSaysReachesNoTerminal) {
   EXPECT_ERROR(parse_csv("a\n\x1b[2J\n", "t.csv").number(0, 0), kInput, "found '\\x1b[2J'");
 }
 
-TEST(File, OnlyRegularFilesOfTheirSizeAreRead) {
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "in.txt";
-  write_file(path, "12345");
-  EXPECT_EQ(read_file(path, 5), "12345");
-  EXPECT_ERROR(read_file(path, 4), kInput, "is too large: 5 B, expected at most 4 B");
-  EXPECT_ERROR(read_file(folder.path()), kIo, "is a folder, expected a file");
-  EXPECT_ERROR(read_file(path / "x"), kNotFound, "no such file");
-  EXPECT_ERROR(read_file("/dev/zero"), kIo, "is a device, expected a file");
-  // Nobody writes into it: opening it would wait for ever.
-  const auto pipe = folder.path() / "pipe";
-  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_ERROR(read_file(pipe), kIo, "is a pipe, expected a file; write its content to a file");
-  // A sparse file takes no room on the disk and is refused before it takes any in memory.
-  std::filesystem::resize_file(path, uint64_t{1} << 40);
-  EXPECT_ERROR(read_file(path), kInput, "is too large: 1.00 TiB, expected at most 64.0 MiB");
-  if (std::filesystem::exists("/proc/self/status")) {
-    EXPECT_NE(read_file("/proc/self/status").find("VmPeak"), std::string::npos);
-  }
-}
-
-TEST(File, IsWrittenWholeOrNotAtAll) {
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "out.txt";
-  write_file(path, "first");
-  EXPECT_EQ(read_file(path), "first");
-  EXPECT_ERROR(write_file(folder.path() / "missing" / "out.txt", "x"), kIo, "cannot write");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 1);
-}
-
-TEST(File, ALinkStaysALinkAndItsTargetIsReplaced) {
-  namespace fs = std::filesystem;
-  const TemporaryFolder folder;
-  fs::create_directory(folder.path() / "real");
-  write_file(folder.path() / "real" / "out.txt", "first");
-  fs::create_symlink("real/out.txt", folder.path() / "link");
-  fs::create_symlink("link", folder.path() / "link2");
-  write_file(folder.path() / "link2", "second");
-  EXPECT_TRUE(fs::is_symlink(folder.path() / "link"));
-  EXPECT_TRUE(fs::is_symlink(folder.path() / "link2"));
-  EXPECT_EQ(read_file(folder.path() / "real" / "out.txt"), "second");
-  // A link to what does not exist yet makes it exist.
-  fs::create_symlink("real/new.txt", folder.path() / "dangling");
-  write_file(folder.path() / "dangling", "third");
-  EXPECT_EQ(read_file(folder.path() / "real" / "new.txt"), "third");
-  fs::create_symlink("b", folder.path() / "a");
-  fs::create_symlink("a", folder.path() / "b");
-  EXPECT_ERROR(write_file(folder.path() / "a", "x"), kIo, "cannot write: Too many levels");
-}
-
-TEST(File, KeepsItsPermissions) {
-  namespace fs = std::filesystem;
-  const TemporaryFolder folder;
-  const auto path = folder.path() / "out.txt";
-  write_file(path, "first");
-  fs::permissions(path, fs::perms::owner_read | fs::perms::owner_write);
-  write_file(path, "second");
-  EXPECT_EQ(fs::status(path).permissions(), fs::perms::owner_read | fs::perms::owner_write);
-}
-
-TEST(File, ASignalLeavesNoPartFile) {
-  const TemporaryFolder folder;
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    const pid_t child = fork();
-    ASSERT_GE(child, 0);
-    if (child == 0) {
-      // Programs that a shell runs in the background inherit SIGINT ignored.
-      ::signal(signal, SIG_DFL);
-      remove_unfinished_files_on_signals();
-      const UnfinishedFile part(folder.path() / "out.txt", "out.txt");
-      // Half of the file is written when the signal comes.
-      if (::write(part.descriptor(), "half", 4) == 4) ::raise(signal);
-      _exit(0);
-    }
-    int status = 0;
-    ASSERT_EQ(waitpid(child, &status, 0), child);
-    ASSERT_TRUE(WIFSIGNALED(status));
-    EXPECT_EQ(WTERMSIG(status), signal);
-    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder.path()), {}), 0);
-  }
-}
-
-TEST(File, AFullDeviceIsReported) {
-  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "no /dev/full here";
-  EXPECT_ERROR(write_file("/dev/full", "x"), kIo, "No space left on device");
-}
-
 TEST(RngTest, TheSameSeedGivesTheSameNumbers) {
   // First output of SplitMix64 with seed 1234567 (reference implementation, Vigna 2015).
   EXPECT_EQ(Rng(1234567).next(), 6457827717110365317ull);
@@ -316,6 +222,28 @@ TEST(RngTest, TheSameSeedGivesTheSameNumbers) {
 TEST(Embedded, DataFoldersAreInTheProgram) {
   EXPECT_GE(embedded_files("devices/").size(), 30u);
   EXPECT_GE(embedded_files("models/").size(), 18u);
+}
+
+TEST(Csv, FilesThatAreMadeToFillMemoryAreRefused) {
+  EXPECT_ERROR(parse_csv("a,b\n1," + std::string((1 << 20) + 1, 'x') + "\n", "t.csv"), kInput,
+               "t.csv: line 2: a cell of more than 1048576 bytes");
+  EXPECT_EQ(parse_csv("a\n" + std::string(1 << 20, 'x') + "\n", "t.csv").rows[0][0].size(),
+            1u << 20);
+  std::string row = "a\n";
+  for (int i = 0; i < 16385; ++i) row += "1,";
+  EXPECT_ERROR(parse_csv(row, "t.csv"), kInput, "t.csv: line 2: more than 16384 cells");
+}
+
+TEST(Csv, CellsAreNoFormulasOfASpreadsheet) {
+  EXPECT_EQ(csv_cell("=1+2"), "'=1+2");
+  EXPECT_EQ(csv_cell("@SUM(A1)"), "'@SUM(A1)");
+  EXPECT_EQ(csv_cell("+cmd|' /C calc'!A0"), "'+cmd|' /C calc'!A0");
+  EXPECT_EQ(csv_cell("-cmd"), "'-cmd");
+  EXPECT_EQ(csv_cell(" =1"), "' =1");
+  EXPECT_EQ(csv_cell("=a,\"b\""), "\"'=a,\"\"b\"\"\"");
+  EXPECT_EQ(csv_cell("-1.5e-3"), "-1.5e-3");
+  EXPECT_EQ(csv_cell("a=b"), "a=b");
+  EXPECT_EQ(csv_cells("a,\"b,c\",,"), (std::vector<std::string>{"a", "b,c", "", ""}));
 }
 
 TEST(Csv, CellsAreQuotedWhereTheyMustBe) {

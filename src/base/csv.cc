@@ -13,6 +13,13 @@
 namespace tilecast {
 namespace {
 
+// A cell takes sixteen times the memory of its shortest text: limits that no table of measurements
+// comes near (the largest public one has 17 million cells, 165 MB), but that a file which is made
+// to fill memory does.
+constexpr size_t kLongestCell = 1 << 20;  ///< bytes
+constexpr size_t kMostCells = 1 << 14;    ///< of a row
+constexpr size_t kMostRecordBytes = size_t{3} << 30;
+
 struct Record {
   std::vector<std::string> cells;
   size_t line = 0;  ///< on which it begins
@@ -23,11 +30,14 @@ struct Record {
 /// lines are left out. All text is CSV: what follows a closing quote belongs to the cell.
 class Splitter {
  public:
-  Splitter(char separator, size_t line) : separator_(separator), line_(line) {}
+  Splitter(char separator, size_t line, const std::string& where)
+      : separator_(separator), line_(line), where_(where) {}
 
   std::vector<Record> split(std::string_view text) {
     for (size_t i = 0; i < text.size(); ++i) {
       take(text[i]);
+      if (cell_.size() > kLongestCell)
+        fail(fmt::format("a cell of more than {} bytes", kLongestCell));
       const bool ends_line =
           text[i] == '\n' || (text[i] == '\r' && !text.substr(i + 1).starts_with('\n'));
       if (ends_line) ++line_;
@@ -93,19 +103,30 @@ class Splitter {
     if (state_ == State::kPlain) end -= blanks_;
     if (state_ == State::kAfterQuote) end -= blanks_ + 1;  // the closing quote
     record_.push_back(cell_.substr(0, end));
+    // As libstdc++ stores it: short texts within the object.
+    bytes_ += sizeof(std::string) + (end > 15 ? end : 0);
+    if (record_.size() > kMostCells) fail(fmt::format("more than {} cells", kMostCells));
+    if (bytes_ > kMostRecordBytes) fail("the table is too large for memory; divide the file");
     cell_.clear();
     blanks_ = 0;
     state_ = State::kCellStart;
   }
 
   void end_row() {
+    bytes_ += sizeof(Record);
     records_.push_back({std::move(record_), first_line_});
     record_.clear();
     state_ = State::kRowStart;
   }
 
+  [[noreturn]] void fail(const std::string& what) const {
+    throw Error(ErrorKind::kInput, fmt::format("{}: line {}: {}", where_, line_, what));
+  }
+
   char separator_;
   size_t line_;
+  const std::string& where_;
+  size_t bytes_ = 0;  ///< of the records
   State state_ = State::kRowStart;
   size_t first_line_ = 0;
   std::string cell_;
@@ -115,8 +136,9 @@ class Splitter {
 };
 
 /// `line` is that on which the text begins.
-std::vector<Record> records_of(std::string_view text, char separator, size_t line) {
-  return Splitter(separator, line).split(text);
+std::vector<Record> records_of(std::string_view text, char separator, size_t line,
+                               const std::string& where) {
+  return Splitter(separator, line, where).split(text);
 }
 
 /// Whether the header line has semicolons, but no comma, outside quotes.
@@ -204,7 +226,7 @@ CsvTable parse_csv(std::string_view text, const std::string& where) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   table.decimal_comma = has_semicolons(text);
-  std::vector<Record> records = records_of(text, table.decimal_comma ? ';' : ',', line);
+  std::vector<Record> records = records_of(text, table.decimal_comma ? ';' : ',', line, where);
   if (records.empty())
     throw Error(ErrorKind::kInput, where + ": expected a CSV file with a header line, found none");
   table.header = std::move(records.front().cells);
@@ -224,9 +246,25 @@ CsvTable parse_csv(std::string_view text, const std::string& where) {
   return table;
 }
 
+std::vector<std::string> csv_cells(std::string_view line) {
+  std::vector<Record> records = records_of(line, ',', 1, "");
+  return records.empty() ? std::vector<std::string>{} : std::move(records.front().cells);
+}
+
+/// Whether a spreadsheet takes the text for a formula.
+static bool is_formula(std::string_view text) {
+  const size_t start = text.find_first_not_of(" \t\r\n");
+  if (start == std::string_view::npos) return false;
+  const char first = text[start];
+  return first == '=' || first == '+' || first == '@' ||
+         (first == '-' && !parse_number<double>(text.substr(start)));
+}
+
 std::string csv_cell(std::string_view text) {
-  if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
-  std::string cell = "\"";
+  const std::string_view before = is_formula(text) ? "'" : "";
+  if (text.find_first_of(",\"\r\n") == std::string_view::npos)
+    return fmt::format("{}{}", before, text);
+  std::string cell = fmt::format("\"{}", before);
   for (const char c : text) {
     if (c == '"') cell += c;
     cell += c;

@@ -37,7 +37,12 @@ struct CsvTable {
 /// Throws Error{kInput} where a row's width differs from the header, or a column is named twice.
 CsvTable parse_csv(std::string_view text, const std::string& where);
 
-/// `text` as a cell of a line: in quotes where it holds a comma, a quote or the end of a line.
+/// The cells of one line.
+std::vector<std::string> csv_cells(std::string_view line);
+
+/// `text` as a cell of a line: in quotes where it holds a comma, a quote or the end of a line. A
+/// text that a spreadsheet would run as a formula (it starts with = + @ or, unless it is a number,
+/// with -) gets a ' before it, by which spreadsheets tell texts.
 std::string csv_cell(std::string_view text);
 
 }  // namespace tilecast

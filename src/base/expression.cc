@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <iterator>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "tilecast/error.h"
 
@@ -21,10 +21,8 @@ using Op = ExpressionToken::Op;
 constexpr size_t kMostCharacters = 1000;
 constexpr int kMostLevels = 32;
 
-bool is_name_start(char c) { return std::isalpha(static_cast<unsigned char>(c)) != 0 || c == '_'; }
-bool is_name_part(char c) {
-  return is_name_start(c) || std::isdigit(static_cast<unsigned char>(c)) != 0;
-}
+bool is_name_start(char c) { return is_letter(c) || c == '_'; }
+bool is_name_part(char c) { return is_name_start(c) || is_digit(c); }
 
 }  // namespace
 

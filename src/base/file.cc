@@ -20,19 +20,10 @@ namespace tilecast {
 namespace fs = std::filesystem;
 namespace {
 
+constexpr size_t kPiece = 64 << 10;  ///< bytes that PartlyReadFile reads at once
+
 /// A path as a message may show it.
 std::string shown(const fs::path& path) { return printable(path.string()); }
-
-void write_all(int descriptor, std::string_view content, const fs::path& path) {
-  while (!content.empty()) {
-    const ssize_t written = ::write(descriptor, content.data(), content.size());
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      cannot_write(path, errno);
-    }
-    content.remove_prefix(static_cast<size_t>(written));
-  }
-}
 
 [[noreturn]] void cannot_read(const fs::path& path, int error) {
   throw Error(ErrorKind::kIo,
@@ -153,24 +144,48 @@ std::string read_file_start(const fs::path& path, uint64_t most_bytes) {
   return content;
 }
 
-MappedFile::MappedFile(const fs::path& path) {
-  const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (descriptor < 0) cannot_read(path, errno);
+PartlyReadFile::PartlyReadFile(const fs::path& path) : path_(path) {
   struct stat status{};
-  const bool known = ::fstat(descriptor, &status) == 0;
+  OpenFile file = open_regular(path, status);
   const auto size = static_cast<size_t>(status.st_size);
-  void* start = nullptr;
-  const bool regular = known && S_ISREG(status.st_mode);
-  if (regular && size > 0) start = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  const int error = errno;
-  ::close(descriptor);
-  if (known) check_kind(path, status.st_mode);
-  if (!known || start == MAP_FAILED) cannot_read(path, error);
-  if (start != nullptr) content_ = {static_cast<const char*>(start), size};
+  if (size > 0) {
+    void* start = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (start == MAP_FAILED) cannot_read(path, errno);
+    content_ = {static_cast<const char*>(start), size};
+    loaded_.resize((size - 1) / kPiece + 1);
+  }
+  descriptor_ = std::exchange(file.descriptor, -1);
 }
 
-MappedFile::~MappedFile() {
+PartlyReadFile::~PartlyReadFile() {
+  ::close(descriptor_);
   if (!content_.empty()) ::munmap(const_cast<char*>(content_.data()), content_.size());
+}
+
+void PartlyReadFile::load(std::string_view part) {
+  if (part.empty()) return;
+  const auto first = static_cast<size_t>(part.data() - content_.data());
+  const size_t last = first + part.size() - 1;
+  for (size_t piece = first / kPiece; piece <= last / kPiece; ++piece) {
+    if (loaded_[piece]) continue;
+    size_t end = piece + 1;  // of the pieces that are read at once
+    while (end <= last / kPiece && !loaded_[end]) ++end;
+    size_t at = piece * kPiece;
+    const size_t stop = std::min(content_.size(), end * kPiece);
+    while (at < stop) {
+      char* to = const_cast<char*>(content_.data()) + at;
+      const ssize_t got = ::pread(descriptor_, to, stop - at, static_cast<off_t>(at));
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) cannot_read(path_, errno);
+      if (got == 0)
+        throw Error(ErrorKind::kIo,
+                    fmt::format("{}: was shortened while it was read", shown(path_)));
+      at += static_cast<size_t>(got);
+    }
+    std::fill(loaded_.begin() + static_cast<std::ptrdiff_t>(piece),
+              loaded_.begin() + static_cast<std::ptrdiff_t>(end), true);
+  }
 }
 
 void write_file(const fs::path& path, std::string_view content) {

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace tilecast {
 
@@ -23,18 +24,27 @@ bool is_path(std::string_view name_or_path);
 /// The first `most_bytes` of a regular file, or all of it if it is shorter. Errors as read_file.
 std::string read_file_start(const std::filesystem::path& path, uint64_t most_bytes);
 
-/// A regular file in memory; only the pages that are read are loaded. Throws as `read_file` does.
-/// The file must not be shortened meanwhile.
-class MappedFile {
+/// A regular file of any size in memory, for formats of which small parts are read. A part counts
+/// once `load` has read it; before that its bytes are 0. The file is not mapped: one that is
+/// shortened while it is read would end the process (SIGBUS).
+class PartlyReadFile {
  public:
-  explicit MappedFile(const std::filesystem::path& path);
-  ~MappedFile();
-  MappedFile(const MappedFile&) = delete;
-  MappedFile& operator=(const MappedFile&) = delete;
+  /// Throws as `read_file` does.
+  explicit PartlyReadFile(const std::filesystem::path& path);
+  ~PartlyReadFile();
+  PartlyReadFile(const PartlyReadFile&) = delete;
+  PartlyReadFile& operator=(const PartlyReadFile&) = delete;
+
   std::string_view content() const { return content_; }
+  /// Reads a part of the content, with what is around it. Throws Error{kIo} where the file is
+  /// shorter by now.
+  void load(std::string_view part);
 
  private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
   std::string_view content_;
+  std::vector<bool> loaded_;  ///< pieces of the content
 };
 
 /// Writes `content` to `path`, whole or not at all: a part file beside it is renamed at the end. A

@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
+
+#include "base/ascii.h"
 
 namespace tilecast {
 namespace {
@@ -89,15 +90,14 @@ std::string three_digits(double value) {
 
 std::string normalized_name(std::string_view text) {
   std::string result;
-  for (unsigned char c : text) {
-    if (std::isalnum(c)) result += static_cast<char>(std::tolower(c));
+  for (const char c : text) {
+    if (is_letter_or_digit(c)) result += to_lower(c);
   }
   return result;
 }
 
 std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(), to_lower);
   return text;
 }
 

@@ -6,6 +6,8 @@
 #include <exception>
 #include <functional>
 #include <mutex>
+#include <new>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -13,6 +15,18 @@ namespace tilecast {
 
 /// The number of cores that the process may use.
 int usable_cores();
+
+/// Starts threads so that with the calling one `count` run. Where the system has no more of them (a
+/// limit on processes, or on memory), the work goes on with those that there are.
+template <typename Work>
+void start_threads(std::vector<std::jthread>& threads, size_t count, const Work& work) {
+  try {
+    threads.reserve(count);
+    while (threads.size() + 1 < count) threads.emplace_back(work);
+  } catch (const std::system_error&) {
+  } catch (const std::bad_alloc&) {
+  }
+}
 
 /// Runs `work(0)` … `work(count - 1)`, which must not throw, on so many threads (0: one for each
 /// core that the process may use). The calling thread works too, and calls `called`, which may be
@@ -32,7 +46,7 @@ void run_parallel(size_t count, int wanted, const std::function<void()>& called,
   const auto threads = static_cast<size_t>(wanted > 0 ? wanted : usable_cores());
   std::vector<std::jthread> others;
   std::exception_ptr stopped;
-  for (size_t i = 1; i < std::min(threads, count); ++i) others.emplace_back([&] { run(nullptr); });
+  start_threads(others, std::min(threads, count), [&] { run(nullptr); });
   try {
     run(called);
   } catch (...) {

@@ -11,6 +11,7 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <random>
 
 #include "base/file.h"
 #include "base/text.h"
@@ -55,18 +56,20 @@ extern "C" void remove_part_files(int signal) {
   ::raise(signal);
 }
 
-/// As the file that is replaced; else what the user's mask allows.
-void set_permissions(int descriptor, const fs::path& target) {
-  struct stat status{};
-  if (::stat(target.c_str(), &status) == 0) {
-    // Only root may give a file away: for others it stays theirs, which is all that can be done.
-    [[maybe_unused]] const int ignored = ::fchown(descriptor, status.st_uid, status.st_gid);
-    ::fchmod(descriptor, status.st_mode & 07777);
-    return;
-  }
-  const mode_t mask = ::umask(0);
-  ::umask(mask);
-  ::fchmod(descriptor, 0666 & ~mask);
+constexpr mode_t kAnybody = 0666, kOwner = 0600;
+
+/// As the file that is replaced, whose bits for setuid and setgid are not for this content.
+void copy_permissions(int descriptor, const struct stat& replaced) {
+  // Only root may give a file away: for others it stays theirs, which is all that can be done.
+  [[maybe_unused]] const int ignored = ::fchown(descriptor, replaced.st_uid, replaced.st_gid);
+  ::fchmod(descriptor, replaced.st_mode & 0777);
+}
+
+/// A name that no other run has: the number of a process comes again, in a container always.
+fs::path random_name(const fs::path& folder) {
+  std::random_device device;
+  const uint64_t high = device(), low = device();
+  return folder / fmt::format(".tilecast-{:08x}{:08x}.part", high, low);
 }
 
 }  // namespace
@@ -76,21 +79,42 @@ void cannot_write(const fs::path& path, int error) {
               fmt::format("{}: cannot write: {}", printable(path.string()), std::strerror(error)));
 }
 
+void sync(int descriptor, const fs::path& path) {
+  // Some file systems have nothing to wait for, and say so.
+  if (::fsync(descriptor) != 0 && errno != EINVAL && errno != ENOSYS && errno != ENOTSUP)
+    cannot_write(path, errno);
+}
+
+void write_all(int descriptor, std::string_view content, const fs::path& path) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      cannot_write(path, errno);
+    }
+    content.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
 UnfinishedFile::UnfinishedFile(const fs::path& target, const fs::path& shown)
     : target_(target), shown_(shown) {
   // A file that its owner made read-only is not replaced, though the folder would allow it.
   if (::access(target.c_str(), F_OK) == 0 && ::access(target.c_str(), W_OK) != 0)
     cannot_write(shown, errno);
-  static std::atomic<int> count{0};
-  path_ = target.parent_path() / fmt::format(".tilecast-{}-{}.part", ::getpid(), count++);
+  path_ = random_name(target.parent_path());
   slot_ = take_slot(path_.string());
-  descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  // A new file gets what the user's mask allows, which only the system can read safely: to ask for
+  // it is to change it, for all threads.
+  struct stat replaced{};
+  const bool replaces = ::stat(target.c_str(), &replaced) == 0;
+  descriptor_ =
+      ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, replaces ? kOwner : kAnybody);
   if (descriptor_ < 0) {
     const int error = errno;
     free_slot(slot_);
     cannot_write(shown, error);
   }
-  set_permissions(descriptor_, target);
+  if (replaces) copy_permissions(descriptor_, replaced);
 }
 
 UnfinishedFile::~UnfinishedFile() {
@@ -100,6 +124,8 @@ UnfinishedFile::~UnfinishedFile() {
 }
 
 void UnfinishedFile::keep() {
+  // Before it has its name: after a loss of power the old content is there, or the whole new one.
+  sync(descriptor_, shown_);
   const int descriptor = descriptor_;
   descriptor_ = -1;
   if (::close(descriptor) != 0 || ::rename(path_.c_str(), target_.c_str()) != 0)

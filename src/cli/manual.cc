@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
-
+#include "base/ascii.h"
 #include "base/text.h"
 #include "cli/command.h"
 
@@ -39,14 +38,14 @@ std::string option_page(const CommandOption& option) {
   return fmt::format(".TP\n{}\n{}.\n", head, plain(text));
 }
 
-std::string upper(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+std::string upper_case(std::string text) {
+  for (char& c : text) c = to_upper(c);
   return text;
 }
 
 std::string command_page(const Command& command) {
   std::string out =
-      fmt::format(".SH \"TILECAST {}\"\n{}.\n", upper(command.name), plain(command.help));
+      fmt::format(".SH \"TILECAST {}\"\n{}.\n", upper_case(command.name), plain(command.help));
   for (const std::string& usage : command.usage)
     out += fmt::format(".PP\n.nf\n\\fBtilecast {}\\fR {}\n.fi\n", command.name, plain(usage));
   for (const OptionGroup& group : command.groups()) {

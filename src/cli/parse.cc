@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <deque>
+#include <filesystem>
 
 #include "base/text.h"
 #include "cli/show.h"
@@ -91,6 +92,27 @@ void check(const Target& target, const CommandOption& option,
   }
 }
 
+/// An output never replaces what the same command reads.
+void check_output(const Target& target, const Given& given) {
+  const std::string output = text_of(given, "output-file");
+  std::error_code code;
+  if (output.empty() || !std::filesystem::is_regular_file(output, code)) return;
+  for (const CommandOption& option : target.options) {
+    const auto found = given.find(option.key());
+    if (found == given.end() || option.key() == "output-file" || option.kind == ValueKind::kText)
+      continue;
+    for (const std::string& text : found->second.texts) {
+      for (const std::string& path : split(text, option.list ? ',' : '\0')) {
+        if (std::filesystem::equivalent(path, output, code) && !code)
+          throw UsageError(
+              fmt::format("-o {}: is the file that {} names, too; write to another "
+                          "file",
+                          shown_name(output), option.flags().back()));
+      }
+    }
+  }
+}
+
 Given given_of(const Target& target) {
   std::vector<std::string> extras = target.app->remaining();
   std::erase(extras, "--");  // CLI11 keeps the separator "--"
@@ -108,6 +130,7 @@ Given given_of(const Target& target) {
     check(target, option, target.values[i]);
     if (!target.values[i].empty()) given[option.key()].texts = target.values[i];
   }
+  check_output(target, given);
   return given;
 }
 

@@ -1,7 +1,6 @@
 // Many forecasts: all combinations of lists.
 
-#include <thread>
-
+#include "base/threads.h"
 #include "command/question.h"
 #include "command/shared_options.h"
 #include "tilecast/error.h"
@@ -11,7 +10,7 @@ namespace {
 
 struct Sweep {
   std::string spec, output;
-  int64_t threads = std::max(1u, std::thread::hardware_concurrency());
+  int64_t threads = usable_cores();
 };
 
 std::vector<OptionGroup> sweep_groups() {
@@ -30,7 +29,7 @@ std::vector<OptionGroup> sweep_groups() {
 }
 
 Reply answer_sweep(Sweep&& asked, const Given&, const Asking& asking) {
-  if (asked.output.empty() || asked.output == "-")
+  if (asked.output.empty() || asked.output == "-" || asked.output == "/dev/stdout")
     throw OptionError(
         "-o FILE is missing: a sweep writes its results there, and resumes from them");
   SweepResult result;

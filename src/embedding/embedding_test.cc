@@ -89,6 +89,20 @@ TEST(Reuse, CountedRowsKeepAllLookups) {
   EXPECT_DOUBLE_EQ(distinct_rows(counted_access({0}, 1000, 100, 100)), 100);
 }
 
+TEST(Tables, NamesAreTextThatAnyOutputMayShow) {
+  const Json json = parse_json(
+      R"({"reuse": {"r\u001b": {"zipf_exponent": 1}}, "tables": [
+          {"name": "a\u001b[2J\u202e", "rows": 9, "dim": 4, "reuse": "r\u001b"},
+          {"name": ")" +
+          std::string(300, 'n') + R"(", "rows": 9, "dim": 4, "reuse": "r\u001b"}]})",
+      "t.json");
+  const TableSet set = read_tables(JsonObject(json, "t.json"));
+  EXPECT_EQ(set.tables[0].name, "a\\x1b[2J\\u202e");
+  EXPECT_EQ(set.tables[0].reuse, "r\\x1b");
+  EXPECT_NE(set.reuse_of(set.tables[0]), nullptr);
+  EXPECT_EQ(set.tables[1].name, std::string(77, 'n') + "...");
+}
+
 TEST(Reuse, ListsThatContradictATableAreExplained) {
   EXPECT_EQ(contradiction({4, 2, 1}, 7, 12), "");
   EXPECT_EQ(contradiction({4, 2, 1}, 6, 12), "it counts 7 rows, the table has 6");

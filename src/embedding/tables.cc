@@ -94,7 +94,8 @@ std::map<std::string, Reuse> read_all_reuse(const JsonObject& config) {
     if (name == kUniformReuse)
       config.fail("reuse", "'uniform' means that all rows are alike; choose another name");
     all.emplace(
-        name, read_reuse({value, fmt::format("{}: reuse '{}'", config.where(), shown_name(name))}));
+        shown_name(name),
+        read_reuse({value, fmt::format("{}: reuse '{}'", config.where(), shown_name(name))}));
   }
   return all;
 }
@@ -120,7 +121,7 @@ EmbeddingTable read_table(const JsonObject& entry, const JsonObject& config,
       entry.fail("dtype", fmt::format("expected fp32, fp16, bf16, fp8 or int8, found '{}'",
                                       shown_name(*dtype)));
   }
-  table.reuse = entry.optional_string({"reuse"}).value_or(kUniformReuse);
+  table.reuse = shown_name(entry.optional_string({"reuse"}).value_or(kUniformReuse));
   if (table.reuse == kUniformReuse) {
     table.reuse.clear();
   } else if (!reuse.contains(table.reuse)) {
@@ -191,9 +192,10 @@ TableSet read_tables(const JsonObject& config) {
   for (size_t i = 0; i < list.size(); ++i) {
     const JsonObject entry(list[i], fmt::format("{}: tables[{}]", config.where(), i));
     set.tables.push_back(read_table(entry, config, set.reuse));
-    if (!names.insert(set.tables.back().name).second)
-      entry.fail("name", fmt::format("'{}' is the name of another table, too",
-                                     shown_name(set.tables.back().name)));
+    std::string& name = set.tables.back().name;
+    if (!names.insert(name).second)
+      entry.fail("name", fmt::format("'{}' is the name of another table, too", shown_name(name)));
+    name = shown_name(name);  // as all results show it
   }
   const auto uniform = std::count_if(set.tables.begin(), set.tables.end(),
                                      [](const EmbeddingTable& t) { return t.reuse.empty(); });

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "importers/clean_names.h"
 #include "importers/model.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
@@ -33,6 +34,7 @@ void add_roles_of_labels(Graph& graph) {
 
 Model import_graph(const ModelText& text) {
   Graph graph = parse_graph(text.content, text.where);
+  clean_names(graph);
   add_roles_of_labels(graph);
   Model model;
   // The dtype of the result is shown as the model's dtype.

@@ -1,9 +1,9 @@
 #include "importers/hub.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -22,10 +22,9 @@ std::string variable(const char* name) {
 fs::path home_file(const fs::path& relative) { return fs::path(variable("HOME")) / relative; }
 
 bool is_part(std::string_view part) {
-  return !part.empty() && part.front() != '.' &&
-         std::all_of(part.begin(), part.end(), [](unsigned char c) {
-           return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.';
-         });
+  return !part.empty() && part.front() != '.' && std::all_of(part.begin(), part.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.';
+  });
 }
 
 /// "models--meta-llama--Llama-3.1-8B"; without an owner "models--gpt2".

@@ -103,12 +103,14 @@ static std::string read_model_file(const fs::path& path) {
   }
 }
 
-/// Whether the file has a format that is mapped into memory, by its first bytes.
-static bool is_mapped(const fs::path& path) {
-  constexpr uint64_t kStart = 64;
+/// Bytes that tell the format of a file that is read partly.
+constexpr size_t kStart = 64;
+
+/// Whether the file has a format of which only parts are read, by its first bytes.
+static bool is_partly_read(const fs::path& path) {
   const std::string where = printable(path.string()), start = read_file_start(path, kStart);
   return std::any_of(importers().begin(), importers().end(), [&](const ImporterDef& importer) {
-    return importer.mapped && importer.sniff(where, start);
+    return importer.partly_read && importer.sniff(where, start);
   });
 }
 
@@ -140,9 +142,11 @@ static Model load_config(const fs::path& path) {
                 printable(path.parent_path().string()) +
                     ": a folder without config.json; expected the folder of a Hugging "
                     "Face model");
-  if (path.filename() != "config.json" && is_mapped(path)) {
-    const MappedFile file(path);
-    return import_model(ModelText{file.content(), printable(path.string())});
+  if (path.filename() != "config.json" && is_partly_read(path)) {
+    PartlyReadFile file(path);
+    file.load(file.content().substr(0, kStart));
+    return import_model(
+        {.content = file.content(), .where = printable(path.string()), .file = &file});
   }
   const std::string content = read_model_file(path);
   const std::string where = printable(path.string());

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "embedding/tables.h"
 #include "graph/graph.h"
@@ -155,6 +156,8 @@ struct ModelText {
   std::string_view content;
   std::string where;                   ///< its name in messages
   std::string_view quantization = "";  ///< content of hf_quant_config.json next to a config.json
+  /// The file whose content it is, if that must be loaded part by part; nullptr: it is whole.
+  PartlyReadFile* file = nullptr;
 };
 
 /// One model format.
@@ -167,8 +170,8 @@ struct ImporterDef {
   /// For formats where only the start is read: whether `content`, the start of a file, is enough.
   /// May throw as `import` does. nullptr: files are read whole.
   bool (*is_complete)(std::string_view content) = nullptr;
-  /// Files may be large, and only parts of them are read: they are mapped into memory.
-  bool mapped = false;
+  /// Files may be large, and only parts of them are read (`ModelText::file`).
+  bool partly_read = false;
 };
 
 const std::vector<ImporterDef>& importers();

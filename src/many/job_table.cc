@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <cmath>
 #include <exception>
 #include <new>
+#include <optional>
 #include <utility>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "tilecast/error.h"
@@ -120,12 +122,11 @@ JobResult run_job(const Inquiry& inquiry) {
 }
 
 double parameter_value(const std::string& text, const std::string& parameter) {
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != 0)
+  const std::optional<double> value = parse_number<double>(text);
+  if (!value || !std::isfinite(*value))
     throw Error(ErrorKind::kInput, fmt::format("parameters: '{}': expected a number, found '{}'",
                                                shown_name(parameter), shown_name(text)));
-  return value;
+  return *value;
 }
 
 }  // namespace tilecast

@@ -9,13 +9,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 #include <map>
 #include <mutex>
 #include <optional>
+#include <tuple>
 
 #include "base/csv.h"
 #include "base/file.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "many/job_table.h"
@@ -60,9 +63,16 @@ DesignCells design_of(const AcceleratorForecast& f) {
 DesignCells design_of(const Forecast&) { return {}; }
 DesignCells design_of(const GenerationForecast&) { return {}; }
 
+/// A message as a cell: each result is one line.
+std::string one_line(std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  return printable(message);
+}
+
 /// The cells of kResultColumns.
 std::string cells_of(const JobResult& job) {
-  if (!job.result) return std::string(std::size(kResultColumns) - 1, ',') + csv_cell(job.error);
+  if (!job.result)
+    return std::string(std::size(kResultColumns) - 1, ',') + csv_cell(one_line(job.error));
   const DesignCells d =
       std::visit([](const auto& forecast) { return design_of(forecast); }, *job.result);
   const ForecastTotals t = totals_of(*job.result);
@@ -79,57 +89,95 @@ std::string cells_of(const JobResult& job) {
 struct Point {
   double cycles, pe_count, bytes;
   int64_t index;
-  std::string line;
   bool beats(const Point& other) const {
     return cycles <= other.cycles && pe_count <= other.pe_count && bytes <= other.bytes &&
            (cycles < other.cycles || pe_count < other.pe_count || bytes < other.bytes);
   }
 };
 
-/// Adds the designs that no other one beats in cycles, MACs and bytes of memory, for each model and
-/// each combination of options.
-void add_front(SweepResult& result, const CsvTable& table, const SweepLists& lists) {
-  const size_t cycles = table.require_column("cycles"), pe = table.require_column("pe_count"),
-               bytes = table.require_column("on_chip_bytes"), index = table.require_column("index");
-  std::vector<size_t> groups = {table.require_column("model")};
-  for (const SweepAxis& axis : lists.axes())
-    if (axis.kind == JobColumn::Kind::kOption) groups.push_back(table.require_column(axis.name));
-  std::map<std::vector<std::string>, std::vector<Point>> alike;
-  for (size_t i = 0; i < table.rows.size(); ++i) {
-    if (table.rows[i][cycles].empty()) continue;
-    std::vector<std::string> group, cells;
-    for (const size_t column : groups) group.push_back(table.rows[i][column]);
-    for (const std::string& cell : table.rows[i]) cells.push_back(csv_cell(cell));
-    alike[group].push_back({table.number(i, cycles), table.number(i, pe), table.number(i, bytes),
-                            static_cast<int64_t>(table.number(i, index)), join(cells, ",")});
+/// Leaves the points that no other one beats, the fastest first.
+void keep_front(std::vector<Point>& points) {
+  // Sorted so, a point is only beaten by earlier ones, then also by one that nothing beats.
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return std::tie(a.cycles, a.pe_count, a.bytes, a.index) <
+           std::tie(b.cycles, b.pe_count, b.bytes, b.index);
+  });
+  std::vector<Point> front;
+  for (const Point& point : points) {
+    if (std::none_of(front.begin(), front.end(),
+                     [&](const Point& other) { return other.beats(point); }))
+      front.push_back(point);
   }
-  result.front_lines = join(table.header, ",") + "\n";
-  for (auto& [group, points] : alike) {
-    std::stable_sort(points.begin(), points.end(),
-                     [](const Point& a, const Point& b) { return a.cycles < b.cycles; });
-    for (const Point& point : points) {
-      if (std::any_of(points.begin(), points.end(),
-                      [&](const Point& other) { return other.beats(point); }))
-        continue;
-      result.front_lines += point.line + "\n";
-      result.front.push_back(point.index);
-    }
-  }
+  std::sort(front.begin(), front.end(), [](const Point& a, const Point& b) {
+    return std::tie(a.cycles, a.index) < std::tie(b.cycles, b.index);
+  });
+  points = std::move(front);
 }
 
-void add_failures(SweepResult& result, const CsvTable& table) {
-  const size_t error = table.require_column("error");
-  size_t& failed = result.failed;
-  std::string first;
-  for (const std::vector<std::string>& row : table.rows)
-    if (!row[error].empty() && failed++ == 0)
-      first = fmt::format("combination {}: {}", row.front(), printable(row[error]));
-  if (failed == 0) return;
-  result.shortfall = fmt::format(
-      "{} of {} combinations failed, see 'error' in {}; the next run tries them "
-      "again. The first: {}",
-      failed, table.rows.size(), printable(result.output), first);
-}
+/// Reads the lines of a finished sweep, one at a time: there may be millions.
+class Summary {
+ public:
+  Summary(const std::string& header, const SweepLists& lists)
+      : table_{.where = "", .comments = {}, .header = csv_cells(header), .rows = {}, .lines = {}} {
+    groups_ = {table_.require_column("model")};
+    for (const SweepAxis& axis : lists.axes())
+      if (axis.kind == JobColumn::Kind::kOption)
+        groups_.push_back(table_.require_column(axis.name));
+  }
+
+  void take(std::string_view line, SweepResult& result) {
+    std::vector<std::string> cells = csv_cells(line);
+    if (cells.size() != table_.header.size())
+      throw Error(ErrorKind::kIo,
+                  fmt::format("{}: was changed while the sweep ran", printable(result.output)));
+    ++result.combinations;
+    if (!cells.back().empty() && result.failed++ == 0)
+      first_error_ = fmt::format("combination {}: {}", cells.front(), printable(cells.back()));
+    table_.rows = {std::move(cells)};
+    table_.lines = {result.combinations + 1};
+    if (table_.rows[0][cycles_].empty()) return;
+    std::vector<std::string> group;
+    for (const size_t column : groups_) group.push_back(table_.rows[0][column]);
+    alike_[group].push_back({table_.number(0, cycles_), table_.number(0, pe_),
+                             table_.number(0, bytes_), table_.integer(0, 0)});
+  }
+
+  /// Adds the designs that no other one beats in cycles, MACs and bytes of memory, for each model
+  /// and each combination of options.
+  void add_front(SweepResult& result, const ResumableCsv& csv) {
+    std::map<int64_t, std::string> lines;
+    for (auto& [group, points] : alike_) {
+      keep_front(points);
+      for (const Point& point : points) {
+        result.front.push_back(point.index);
+        lines.emplace(point.index, "");
+      }
+    }
+    csv.each_line([&](std::string_view line) {
+      const auto index = parse_number<int64_t>(line.substr(0, line.find(',')));
+      if (const auto found = lines.find(index.value_or(-1)); found != lines.end())
+        found->second = line;
+    });
+    result.front_lines = join(table_.header, ",") + "\n";
+    for (const int64_t index : result.front) result.front_lines += lines.at(index) + "\n";
+  }
+
+  void add_failures(SweepResult& result) const {
+    if (result.failed == 0) return;
+    result.shortfall = fmt::format(
+        "{} of {} combinations failed, see 'error' in {}; the next run tries them "
+        "again. The first: {}",
+        result.failed, result.combinations, printable(result.output), first_error_);
+  }
+
+ private:
+  CsvTable table_;  ///< of one row
+  size_t cycles_ = table_.require_column("cycles"), pe_ = table_.require_column("pe_count"),
+         bytes_ = table_.require_column("on_chip_bytes");
+  std::vector<size_t> groups_;
+  std::map<std::vector<std::string>, std::vector<Point>> alike_;
+  std::string first_error_;
+};
 
 }  // namespace
 
@@ -137,9 +185,10 @@ SweepResult run_sweep(const std::string& spec_file, const std::string& output, i
                       const ShowProgress& show) {
   const Json json = parse_json(read_file(spec_file), printable(spec_file));
   const SweepLists lists(JsonObject(json, printable(spec_file)));
-  ResumableCsv csv(output, {.header = header_of(lists),
-                            .count = lists.size(),
-                            .cells = [&](size_t index) { return lists.cells(index); }});
+  const std::string header = header_of(lists);
+  ResumableCsv csv(output, {.header = header, .count = lists.size(), .cells = [&](size_t index) {
+                              return lists.cells(index);
+                            }});
   const Forecaster forecaster;
   const ManyOptions options{.threads = static_cast<int>(threads), .poll = nullptr};
   JobTable jobs(forecaster, lists.columns());
@@ -147,19 +196,29 @@ SweepResult run_sweep(const std::string& spec_file, const std::string& output, i
   SharedLayers layers;
   Progress progress{.total = lists.size() - csv.rows(), .unit = "combinations", .note = ""};
   std::mutex mutex;
-  run_parallel(lists.size(), options.threads, options.poll, [&](size_t place) {
+  std::atomic<bool> failed{false};
+  // A disk that is full: the combinations that are left are not computed for nothing.
+  run_all(lists.size(), options.threads, [&](size_t place) {
     const size_t index = lists.index_at(place);
-    if (csv.has(index)) return;
-    csv.add(index, cells_of(jobs.run(index, {.layers = &layers})));
+    if (csv.has(index) || failed) return;
+    const std::string cells = cells_of(jobs.run(index, {.layers = &layers}));
+    try {
+      csv.add(index, cells);
+    } catch (...) {
+      failed = true;
+      throw;
+    }
     if (!show) return;
     const std::lock_guard lock(mutex);
     ++progress.done;
     show(progress);
   });
-  const CsvTable table = parse_csv(csv.text(), output);
-  SweepResult result{.output = output, .combinations = table.rows.size()};
-  add_front(result, table, lists);
-  add_failures(result, table);
+  csv.finish();
+  SweepResult result{.output = output};
+  Summary summary(header, lists);
+  csv.each_line([&](std::string_view line) { summary.take(line, result); });
+  summary.add_front(result, csv);
+  summary.add_failures(result);
   return result;
 }
 

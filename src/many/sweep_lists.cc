@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
+#include <optional>
 #include <set>
 
 #include "base/csv.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "request/access.h"
 #include "scenario/accelerator/accelerator_scenario.h"
@@ -29,9 +30,8 @@ std::string as_text(const Json& value, const JsonObject& file, const std::string
 /// Equal for numbers that are written in two ways: 16, "16", "1.6e1".
 std::string compared(const std::string& text, Kind kind) {
   if (kind == Kind::kModel || kind == Kind::kGpu) return text;
-  char* end = nullptr;
-  const double value = std::strtod(text.c_str(), &end);
-  return text.empty() || *end != 0 ? text : fmt::format("{}", value);
+  const std::optional<double> value = parse_number<double>(text);
+  return value ? fmt::format("{}", *value) : text;
 }
 
 SweepAxis read_axis(const JsonObject& file, const std::string& key, Kind kind) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "measurements/slow_series.h"
 #include "tilecast/error.h"
@@ -127,8 +129,11 @@ void read_experts(AiTable& table, size_t row, RowFacts facts) {
   const std::string& spread = table.text(row, "distribution");
   constexpr std::string_view kPowerLaw = "power_law_";
   if (spread.starts_with(kPowerLaw)) {
-    const double exponent = std::stod(spread.substr(kPowerLaw.size()));
-    sizes.push_back({"skew", std::llround(100 * exponent)});
+    const std::optional<double> exponent = parse_number<double>(spread.substr(kPowerLaw.size()));
+    constexpr double kLargest = 100;
+    if (!exponent || !(std::abs(*exponent) <= kLargest))
+      return table.skip(fmt::format("distribution '{}' is not forecast", shown_name(spread)));
+    sizes.push_back({"skew", std::llround(100 * *exponent)});
   } else if (spread != "balanced") {
     return table.skip(fmt::format("distribution '{}' is not forecast", spread));
   }

@@ -39,14 +39,22 @@ extern const LayoutDef kOwnPairsLayout;
 
 namespace {
 
-/// Limit for decompressed files; no public data set is close to it.
+/// Limit for files, also once they are unpacked; no public data set is close to it.
 constexpr uint64_t kLargestFile = uint64_t{1} << 31;
 
 #ifdef TILECAST_XZ
+/// Memory of a decoder; `xz -9` writes files that need 65 MiB.
+constexpr uint64_t kMostDecoderBytes = uint64_t{256} << 20;
+/// Tables of measurements become up to 38 times as large (Megatron-LM's golden values). One that
+/// becomes thousands of times as large was made to fill memory.
+constexpr uint64_t kAnySize = uint64_t{16} << 20, kMostGrowth = 200;
+
+/// All streams of the file: `cat a.xz b.xz` is a file, too.
 std::string unpack_xz(const std::string& packed, const std::string& where) {
+  const uint64_t most = std::min(kLargestFile, kAnySize + kMostGrowth * packed.size());
   lzma_stream stream = LZMA_STREAM_INIT;
-  if (lzma_stream_decoder(&stream, kLargestFile, 0) != LZMA_OK)
-    throw Error(ErrorKind::kInternal, "cannot start the xz decoder");
+  if (lzma_stream_decoder(&stream, kMostDecoderBytes, LZMA_CONCATENATED) != LZMA_OK)
+    throw Error(ErrorKind::kIo, where + ": no memory to unpack it");
   std::string out;
   std::vector<uint8_t> buffer(1 << 20);
   stream.next_in = reinterpret_cast<const uint8_t*>(packed.data());
@@ -57,10 +65,25 @@ std::string unpack_xz(const std::string& packed, const std::string& where) {
     stream.avail_out = buffer.size();
     status = lzma_code(&stream, LZMA_FINISH);
     out.append(reinterpret_cast<const char*>(buffer.data()), buffer.size() - stream.avail_out);
-    if (out.size() > kLargestFile) break;
+    if (out.size() > most) break;
   }
   lzma_end(&stream);
-  if (status != LZMA_STREAM_END) throw Error(ErrorKind::kInput, where + ": not a whole .xz file");
+  if (out.size() > most)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: unpacks to more than {}, expected at most {} from {}; unpack it "
+                            "with xz --decompress and look at it",
+                            where, format_bytes(static_cast<int64_t>(most)),
+                            format_bytes(static_cast<int64_t>(most)),
+                            format_bytes(static_cast<int64_t>(packed.size()))));
+  if (status == LZMA_MEMLIMIT_ERROR)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: needs more than {} to unpack; pack it with xz -9 or less", where,
+                            format_bytes(static_cast<int64_t>(kMostDecoderBytes))));
+  if (status != LZMA_STREAM_END)
+    throw Error(ErrorKind::kInput,
+                where +
+                    ": not a whole .xz file: it ends early, is damaged, or has other bytes at "
+                    "its end; test it with xz --test");
   return out;
 }
 #else

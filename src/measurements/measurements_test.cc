@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "measured_rows.h"
+#include "measurements/xz.h"
 #include "test_support.h"
 
 namespace tilecast {
@@ -64,6 +65,60 @@ TEST(BadMeasurements, AreNamed) {
   EXPECT_ERROR(read_measurements(folder.path() / "none"), kNotFound, "no such file or folder");
 }
 
+/// Two streams of a few rows, as `xz` writes them.
+const std::string kFirstStream{
+    "\xfd\x37\x7a\x58\x5a\x00\x00\x01\x69\x22\xde\x36\x02\x00\x21\x01\x0c\x00\x00\x00"
+    "\x8f\x98\x41\x9c\x01\x00\x2e\x67\x70\x75\x2c\x6f\x70\x2c\x64\x74\x79\x70\x65\x2c"
+    "\x6e\x2c\x6c\x61\x74\x65\x6e\x63\x79\x5f\x73\x0a\x54\x34\x2c\x61\x64\x64\x2c\x66"
+    "\x70\x33\x32\x2c\x31\x30\x30\x30\x2c\x31\x65\x2d\x35\x0a\x00\x00\x77\x52\x11\x38"
+    "\x00\x01\x43\x2f\xb4\x94\x03\x50\x90\x42\x99\x0d\x01\x00\x00\x00\x00\x01\x59\x5a",
+    100};
+const std::string kSecondStream{
+    "\xfd\x37\x7a\x58\x5a\x00\x00\x01\x69\x22\xde\x36\x02\x00\x21\x01\x0c\x00\x00\x00"
+    "\x8f\x98\x41\x9c\x01\x00\x15\x54\x34\x2c\x61\x64\x64\x2c\x66\x70\x33\x32\x2c\x32"
+    "\x30\x30\x30\x2c\x32\x65\x2d\x35\x0a\x00\x00\x00\x08\x6d\xc0\x8e\x00\x01\x2a\x16"
+    "\x52\xcc\x39\xbb\x90\x42\x99\x0d\x01\x00\x00\x00\x00\x01\x59\x5a",
+    76};
+
+TEST(Xz, StreamsOneAfterTheOtherAreAllRead) {
+  if (!reads_xz()) GTEST_SKIP() << "built without liblzma";
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "rows.csv.xz";
+  write_file(path, kFirstStream + kSecondStream);
+  EXPECT_EQ(read_measurement_text(path),
+            "gpu,op,dtype,n,latency_s\nT4,add,fp32,1000,1e-5\nT4,add,fp32,2000,2e-5\n");
+  // Padding is a multiple of four bytes.
+  write_file(path, kFirstStream + std::string(8, '\0') + kSecondStream + std::string(4, '\0'));
+  EXPECT_EQ(read_measurements(path).kernels.size(), 2u);
+}
+
+TEST(Xz, WhatIsDamagedAnywhereIsAnError) {
+  if (!reads_xz()) GTEST_SKIP() << "built without liblzma";
+  const TemporaryFolder folder;
+  const auto path = folder.path() / "rows.csv.xz";
+  const std::string both = kFirstStream + kSecondStream;
+  const std::string message = "not a whole .xz file: it ends early, is damaged, or has other bytes";
+  for (const std::string& after : {"x", "rows.csv.xz",
+                                   "\xfd"
+                                   "7zXZ"}) {
+    write_file(path, both + after);
+    EXPECT_ERROR(read_measurement_text(path), kInput, message);
+  }
+  write_file(path, both + std::string(3, '\0'));
+  EXPECT_ERROR(read_measurement_text(path), kInput, message);
+  for (size_t size = 1; size < both.size(); ++size) {
+    if (size == kFirstStream.size()) continue;
+    // Up to three bytes of a second stream's start, too.
+    write_file(path, both.substr(0, size));
+    EXPECT_ERROR(read_measurement_text(path), kInput, message);
+  }
+  for (size_t at = 0; at < both.size(); ++at) {
+    std::string damaged = both;
+    damaged[at] = static_cast<char>(damaged[at] ^ 0x40);
+    write_file(path, damaged);
+    EXPECT_ERROR(read_measurement_text(path), kInput, message);
+  }
+}
 TEST(Rocm, ProductsAreByRowsAndAtTheClockInForce) {
   const MeasurementSet set = table_rows(
       "gemm.csv",

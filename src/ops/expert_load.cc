@@ -1,11 +1,14 @@
 #include "ops/expert_load.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
 #include "base/rng.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -17,6 +20,13 @@ constexpr int64_t kMeasured[] = {101, 120};
 /// becomes even again with a large exponent, since most draws lie at its lower bound. So beyond the
 /// largest exponent that was measured, its values are raised to a power.
 std::vector<double> popularity(int64_t tokens, size_t experts, bool many, int64_t skew_percent) {
+  // Each expert's load is computed. Published models have up to 2,048 of them.
+  constexpr size_t kMostSkewedExperts = 1 << 16;
+  if (experts > kMostSkewedExperts)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("an uneven load of {} experts; expected at most {}, or the same load "
+                            "for all (a skew of 0)",
+                            experts, kMostSkewedExperts));
   const double low = many ? 1 : 0.01;
   const double high = std::max(many ? 0.8 * static_cast<double>(tokens) : 2.0, 1.001 * low);
   const double exponent = static_cast<double>(skew_percent) / 100;

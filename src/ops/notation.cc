@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <map>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "ops/builder.h"
 #include "ops/op_def.h"
@@ -47,8 +47,7 @@ class Cursor {
 
   std::string word(const std::string& what) {
     size_t n = 0;
-    while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) ||
-                                rest_[n] == '_' || rest_[n] == '.'))
+    while (n < rest_.size() && (is_letter_or_digit(rest_[n]) || rest_[n] == '_' || rest_[n] == '.'))
       ++n;
     if (n == 0) fail(what);
     std::string result(rest_.substr(0, n));
@@ -99,8 +98,7 @@ class Cursor {
 
  private:
   void skip() {
-    while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_.front())))
-      rest_.remove_prefix(1);
+    while (!rest_.empty() && is_white(rest_.front())) rest_.remove_prefix(1);
   }
 
   std::string_view rest_;

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
-
+#include "base/ascii.h"
 #include "base/text.h"
 #include "ops/notation.h"
 #include "ops/op_def.h"
@@ -55,7 +54,7 @@ std::string format_graph(const Graph& graph) {
     const Segment& segment = graph.segments[s];
     std::string name = segment.name;
     for (char& c : name) {
-      if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.') c = '_';
+      if (!is_letter_or_digit(c) && c != '.') c = '_';
     }
     out += fmt::format("segment {} x{}{}\n", name, segment.repeat, role_suffix(segment.role));
     declare(static_cast<int32_t>(s), "  ");

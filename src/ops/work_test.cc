@@ -148,6 +148,12 @@ TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
             8 * 3 * 512 * 256 + 2 * 256 * 2);
 }
 
+TEST(ExpertLoad, OfMoreExpertsThanAnyModelHasIsRefusedWhereItIsUneven) {
+  EXPECT_EQ(expert_load(64, 2, 100'000'000, 1, 0).assignments, 128);
+  EXPECT_ERROR(expert_load(64, 2, 100'000'000, 1, 101), kUnsupported,
+               "an uneven load of 100000000 experts; expected at most 65536");
+}
+
 TEST(Experts, ASkewedLoadLeavesSomeIdleAndFillsOneRank) {
   const ExpertLoad even = expert_load(256, 8, 256, 8, 0);
   const ExpertLoad skewed = expert_load(256, 8, 256, 8, 120);

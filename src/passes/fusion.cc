@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cstdint>
+#include <utility>
 
 #include "ops/op_def.h"
 #include "ops/validate.h"
@@ -7,23 +9,31 @@
 namespace tilecast {
 namespace {
 
-bool contains(const std::vector<TensorId>& ids, TensorId id) {
-  return std::find(ids.begin(), ids.end(), id) != ids.end();
-}
-
-/// A chain of nodes that can become one kernel.
-struct Chain {
-  std::vector<Node> nodes;
-
-  bool makes(TensorId id) const {
-    return std::any_of(nodes.begin(), nodes.end(),
-                       [&](const Node& node) { return contains(node.outputs, id); });
+/// Marks for tensors that all go when the next chain begins.
+class Marks {
+ public:
+  explicit Marks(size_t tensors) : marked_(tensors, 0) {}
+  bool has(TensorId id) const { return marked_[static_cast<size_t>(id)] == chain_; }
+  /// False if it was marked already.
+  bool add(TensorId id) {
+    return std::exchange(marked_[static_cast<size_t>(id)], chain_) != chain_;
   }
+  void clear() { ++chain_; }
+
+ private:
+  std::vector<uint32_t> marked_;
+  uint32_t chain_ = 1;
 };
 
 class Fuser {
  public:
-  explicit Fuser(Graph& graph) : graph_(graph), uses_(graph.tensors.size(), 0) {
+  explicit Fuser(Graph& graph)
+      : graph_(graph),
+        uses_(graph.tensors.size(), 0),
+        inside_(graph.tensors.size(), 0),
+        made_(graph.tensors.size()),
+        read_(graph.tensors.size()),
+        listed_(graph.tensors.size()) {
     for (const Node& node : graph.nodes) {
       for (TensorId id : node.inputs) uses_[static_cast<size_t>(id)] += 1;
     }
@@ -57,22 +67,20 @@ class Fuser {
  private:
   /// Whether both the node and the chain take time, or neither.
   bool takes_time_alike(const Node& node) const {
-    return (node.counts == Counts::kMemoryOnly) ==
-           (chain_.nodes.front().counts == Counts::kMemoryOnly);
+    return (node.counts == Counts::kMemoryOnly) == (chain_.front().counts == Counts::kMemoryOnly);
   }
 
   bool fits(const Node& node) const {
     if (!op_def(node.op).pointwise_flops || node.phase == Phase::kOptimizer) return false;
-    if (chain_.nodes.empty()) return true;
+    if (chain_.empty()) return true;
     if (!takes_time_alike(node)) return false;
     const bool reads_chain = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                         [&](TensorId id) { return chain_.makes(id); });
+                                         [&](TensorId id) { return made_.has(id); });
     return reads_chain && same_shape(node);
   }
 
   bool same_shape(const Node& node) const {
-    return graph_.tensor(node.outputs[0]).shape ==
-           graph_.tensor(chain_.nodes.front().outputs[0]).shape;
+    return graph_.tensor(node.outputs[0]).shape == graph_.tensor(chain_.front().outputs[0]).shape;
   }
 
   void take(Node node) {
@@ -80,9 +88,9 @@ class Fuser {
       // A view launches no kernel, so it does not end a chain unless it reads the chain.
       const bool launches = op_def(node.op).work != nullptr;
       const bool reads = std::any_of(node.inputs.begin(), node.inputs.end(),
-                                     [&](TensorId id) { return chain_.makes(id); });
+                                     [&](TensorId id) { return made_.has(id); });
       if (op_def(node.op).row_fusion && reads && same_shape(node) && takes_time_alike(node)) {
-        chain_.nodes.push_back(std::move(node));
+        extend(std::move(node));
         return flush();
       }
       if (launches || reads) flush();
@@ -90,62 +98,77 @@ class Fuser {
       return;
     }
     if (!fits(node)) flush();
-    chain_.nodes.push_back(std::move(node));
+    extend(std::move(node));
+  }
+
+  void extend(Node node) {
+    for (const TensorId id : node.inputs) {
+      int& count = inside_[static_cast<size_t>(id)];
+      count = read_.add(id) ? 1 : count + 1;
+    }
+    for (const TensorId id : node.outputs) made_.add(id);
+    chain_.push_back(std::move(node));
+  }
+
+  void clear() {
+    chain_.clear();
+    for (Marks* marks : {&made_, &read_, &listed_}) marks->clear();
   }
 
   void flush() {
-    if (chain_.nodes.size() < 2) {
-      for (Node& node : chain_.nodes) graph_.nodes.push_back(std::move(node));
-      chain_.nodes.clear();
+    if (chain_.size() < 2) {
+      for (Node& node : chain_) graph_.nodes.push_back(std::move(node));
+      clear();
       return;
     }
     Node fused = fuse();
-    chain_.nodes.clear();
+    clear();
     graph_.nodes.push_back(std::move(fused));
   }
 
-  Node fuse() const {
-    const std::optional<RowFusion>& rows = op_def(chain_.nodes.back().op).row_fusion;
-    const Node& named = rows ? chain_.nodes.back() : chain_.nodes.front();
+  Node fuse() {
+    const std::optional<RowFusion>& rows = op_def(chain_.back().op).row_fusion;
+    const Node& named = rows ? chain_.back() : chain_.front();
     const std::string_view op = rows ? rows->fused : "fused_pointwise";
     Node fused{.name = named.name,
                .op = require_op(op),
                .inputs = {},
                .outputs = {},
                .attributes = {},
-               .phase = chain_.nodes.front().phase,
-               .counts = chain_.nodes.front().counts,
+               .phase = chain_.front().phase,
+               .counts = chain_.front().counts,
                .role = role_fits_op(named.role, op) ? named.role : Role::kNone};
-    for (const Node& node : chain_.nodes) {
+    for (const Node& node : chain_) {
       if (node.counts == Counts::kAll) fused.counts = Counts::kAll;
     }
     int64_t flops = rows ? rows->flops_per_element : 0;
     // The shape of a kernel over rows is that of its first output.
-    if (rows) fused.outputs = chain_.nodes.back().outputs;
-    for (const Node& node : chain_.nodes) {
+    if (rows) fused.outputs = chain_.back().outputs;
+    for (const TensorId id : fused.outputs) listed_.add(id);
+    for (const Node& node : chain_) {
       flops += op_def(node.op).pointwise_flops.value_or(0);
       for (TensorId id : node.inputs) {
-        if (!chain_.makes(id) && !contains(fused.inputs, id)) fused.inputs.push_back(id);
+        if (!made_.has(id) && listed_.add(id)) fused.inputs.push_back(id);
       }
       for (TensorId id : node.outputs) {
-        if (used_outside(id) && !contains(fused.outputs, id)) fused.outputs.push_back(id);
+        if (used_outside(id) && listed_.add(id)) fused.outputs.push_back(id);
       }
     }
-    if (fused.outputs.empty()) fused.outputs.push_back(chain_.nodes.back().outputs[0]);
+    if (fused.outputs.empty()) fused.outputs.push_back(chain_.back().outputs[0]);
     fused.attributes = {{"flops_per_element", flops}};
     return fused;
   }
 
   bool used_outside(TensorId id) const {
-    int inside = 0;
-    for (const Node& node : chain_.nodes)
-      inside += static_cast<int>(std::count(node.inputs.begin(), node.inputs.end(), id));
+    const int inside = read_.has(id) ? inside_[static_cast<size_t>(id)] : 0;
     return uses_[static_cast<size_t>(id)] > inside;
   }
 
   Graph& graph_;
-  std::vector<int> uses_;
-  Chain chain_;
+  std::vector<int> uses_;    ///< by all of the graph
+  std::vector<int> inside_;  ///< by the chain, of tensors in read_
+  std::vector<Node> chain_;  ///< nodes that can become one kernel
+  Marks made_, read_, listed_;
 };
 
 }  // namespace

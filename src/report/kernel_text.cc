@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <tuple>
+#include <utility>
 
 #include "base/text.h"
 
@@ -50,6 +52,7 @@ std::vector<JoinedKernels> join_alike(const std::vector<KernelForecast>& kernels
   using Key = std::tuple<std::string_view, std::string_view, std::string_view, std::string_view,
                          std::array<int64_t, NamedSizes::kMaxSizes>, int64_t>;
   std::map<Key, size_t> index;
+  std::set<std::pair<size_t, std::string>> seen;  // names of each group
   std::vector<JoinedKernels> joined;
   for (const KernelForecast& k : kernels) {
     const Key key = {k.phase, k.op, k.dtype, k.shape.type, k.shape.values, k.bytes};
@@ -59,8 +62,7 @@ std::vector<JoinedKernels> join_alike(const std::vector<KernelForecast>& kernels
     group.count += k.count;
     group.seconds += k.latency_s * static_cast<double>(k.count);
     std::string name(k.name.substr(repeated_prefix(k.name)));
-    if (std::find(group.names.begin(), group.names.end(), name) == group.names.end())
-      group.names.push_back(std::move(name));
+    if (seen.emplace(it->second, name).second) group.names.push_back(std::move(name));
   }
   std::stable_sort(
       joined.begin(), joined.end(),

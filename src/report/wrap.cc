@@ -1,9 +1,9 @@
 // Fits text into columns of a terminal: shortens names and wraps lines.
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "report/text_table.h"
 
@@ -57,7 +57,7 @@ std::string mark_of(const std::string& text) {
 }
 
 bool is_number(std::string_view word) {
-  if (word.empty() || std::isdigit(static_cast<unsigned char>(word.back())) == 0) return false;
+  if (word.empty() || !is_digit(word.back())) return false;
   return word.find_first_not_of("0123456789.,+-~<>=()") == std::string_view::npos;
 }
 

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/number.h"
 #include "ops/op_def.h"
 #include "tilecast/error.h"
 
@@ -33,7 +34,7 @@ std::optional<double> clock_of(const std::string& clocks, const Device& device) 
                               device.id, gpu.boost_clock_hz / 1e6));
     return gpu.base_clock_hz;
   }
-  const double hz = 1e6 * std::stod(clocks);  // checked when the option was set
+  const double hz = 1e6 * parse_number<double>(clocks).value();  // checked when the option was set
   // Twice the boost clock is far beyond what any card can be set to: another unit, or another card.
   constexpr double kMost = 2;
   if (hz > kMost * gpu.boost_clock_hz)

@@ -39,7 +39,7 @@ class JsonWriter {
     if (plain)
       text.append(1, '"').append(v).append(1, '"');
     else
-      text += nlohmann::json(v).dump();
+      text += nlohmann::json(v).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
   void write_data(const RecordRef& record, size_t depth) {
     bool any = false;

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "base/threads.h"
 #include "tilecast/learn.h"
 #include "train/forest_trainer.h"
 #include "train/judge.h"
@@ -40,7 +41,7 @@ void learn_forests(WeightsJob& job, const ShowProgress& show) {
     }
   };
   std::vector<std::jthread> threads;
-  for (int t = 1; t < job.options.threads; ++t) threads.emplace_back(work);
+  start_threads(threads, static_cast<size_t>(std::max(1, job.options.threads)), work);
   work();
   threads.clear();  // joins them
   if (failure) std::rethrow_exception(failure);

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
@@ -63,10 +64,9 @@ std::string_view take_word(std::string_view& line) {
 }
 
 bool is_name(std::string_view text) {
-  return !text.empty() && std::isalpha(static_cast<unsigned char>(text[0])) != 0 &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_';
-         });
+  return !text.empty() && is_letter(text[0]) && std::all_of(text.begin(), text.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '_';
+  });
 }
 
 }  // namespace

@@ -1,8 +1,8 @@
 // Decides which modules a list in a quantization config refers to.
 
 #include <algorithm>
-#include <cctype>
 
+#include "base/ascii.h"
 #include "importers/huggingface/quantization.h"
 #include "importers/model.h"
 
@@ -52,11 +52,11 @@ bool is_readable(std::string_view regex) {
   size_t counts = 0;
   for (size_t i = 0; i < regex.size(); ++i) {
     const auto next = [&](size_t ahead) {
-      return static_cast<unsigned char>(i + ahead < regex.size() ? regex[i + ahead] : 0);
+      return i + ahead < regex.size() ? regex[i + ahead] : char{0};
     };
     if (regex[i] == '\\') {
-      if (std::isdigit(next(1)) ||
-          (std::isalpha(next(1)) && kEscapes.find(regex[i + 1]) == std::string_view::npos))
+      if (is_digit(next(1)) ||
+          (is_letter(next(1)) && kEscapes.find(regex[i + 1]) == std::string_view::npos))
         return false;
       ++i;
     } else if (regex[i] == '{') {
@@ -141,6 +141,9 @@ bool ModuleNames::add(const std::string& name) {
   if (bare.find('*') == std::string_view::npos) {
     exact_.emplace(bare);
   } else {
+    // Published lists have up to some hundred of them; each is tried for every layer, too.
+    constexpr size_t kMaxGlobs = 5000, kLongestGlob = 500;
+    if (globs_.size() >= kMaxGlobs || bare.size() > kLongestGlob) return false;
     globs_.emplace_back(bare);
   }
   return true;

@@ -52,9 +52,21 @@ QuantScheme scheme_of_algorithm(const JsonObject& q, const std::string& algorith
 
 void add_name(const std::string& name, ModuleNames& names, Quantization& result) {
   if (names.add(name)) return;
-  result.warnings.push_back(
-      fmt::format("'{}' ({}) is not a supported pattern; it matches no module", shown_name(name),
-                  result.source));
+  constexpr size_t kMostNamed = 8;
+  const size_t count = ++result.unreadable_names;
+  if (count <= kMostNamed) {
+    result.warnings.push_back(
+        fmt::format("'{}' ({}) is not a supported pattern; it matches no module", shown_name(name),
+                    result.source));
+    return;
+  }
+  if (count == kMostNamed + 1) {
+    result.further_names = result.warnings.size();
+    result.warnings.emplace_back();
+  }
+  result.warnings[result.further_names] =
+      fmt::format("further names ({}) that are no supported patterns, and match no module: {}",
+                  result.source, count - kMostNamed);
 }
 
 QuantScheme weight_only_bits(const JsonObject& q, const std::string& key, int64_t bits) {

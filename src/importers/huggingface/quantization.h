@@ -49,6 +49,9 @@ struct Quantization {
   bool storage_differs = false;              ///< modules of one scheme are stored differently
   std::optional<DType> kv_dtype;
   std::vector<std::string> warnings;  ///< deviations of the forecast from the config
+  /// Names of modules that are no patterns; the first are named, the others counted, in the warning
+  /// of this index.
+  size_t unreadable_names = 0, further_names = 0;
 
   /// The scheme of a linear layer or a layer of experts, by the name of its node in the graph
   /// ("layers.3.self_attn.q_proj", "layers.3.mlp.experts"). Routers, embedding tables and the

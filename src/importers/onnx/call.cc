@@ -67,7 +67,13 @@ DType OnnxCall::dtype(size_t i) const {
 }
 
 const OnnxConstant* OnnxCall::constant(size_t i) const {
-  return has(i) ? inputs_[i].constant.get() : nullptr;
+  return has(i) && !inputs_[i].is_sequence ? inputs_[i].constant.get() : nullptr;
+}
+
+const OnnxConstant& OnnxCall::known(size_t i) const {
+  const OnnxConstant* found = constant(i);
+  if (found == nullptr) fail(fmt::format("input {} is missing", i));
+  return *found;
 }
 
 bool OnnxCall::is_scalar(size_t i) const {
@@ -78,11 +84,18 @@ bool OnnxCall::is_scalar(size_t i) const {
 Shape OnnxCall::integers(size_t i, const char* what) const {
   const OnnxConstant* c = constant(i);
   if (c != nullptr && !c->is_float()) return c->integers;
+  if (!has(i)) fail(fmt::format("{} (input {}) is missing", what, i));
   throw Error(ErrorKind::kUnsupported,
               fmt::format("{}: node '{}' ({}): {} ('{}') is computed from the data of the model's "
                           "inputs; expected a constant or a computation on shapes",
                           t_.where_, shown_name(node_.name), node_.op, what,
                           i < node_.inputs.size() ? shown_name(node_.inputs[i]) : ""));
+}
+
+int64_t OnnxCall::one_integer(size_t i, const char* what) const {
+  const Shape found = integers(i, what);
+  if (found.size() != 1) fail(fmt::format("{}: expected one value, found {}", what, found.size()));
+  return found[0];
 }
 
 const OnnxTensor* OnnxCall::weight(size_t i) const {
@@ -244,12 +257,14 @@ void OnnxCall::name_after(size_t i) {
 }
 
 void OnnxCall::set(size_t i, OnnxValue value) {
+  t_.count_elements(value.sequence.size());
   if (wants(i)) scope_.values[node_.outputs[i]] = std::move(value);
 }
 
 void OnnxCall::set(size_t i, TensorId tensor) { set(i, OnnxValue{.tensor = tensor}); }
 
 void OnnxCall::set(size_t i, OnnxConstant constant) {
+  t_.count_elements(constant.size());
   OnnxValue value;
   value.constant = std::make_shared<const OnnxConstant>(std::move(constant));
   set(i, std::move(value));

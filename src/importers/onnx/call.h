@@ -26,11 +26,15 @@ class OnnxCall {
   DType dtype(size_t i) const;
   /// nullptr: the values are not known before the model runs.
   const OnnxConstant* constant(size_t i) const;
+  /// The values of an input that its caller knows to be constant if it is there at all.
+  const OnnxConstant& known(size_t i) const;
   /// A constant of one element.
   bool is_scalar(size_t i) const;
   /// Values of a constant input. Throws Error{kUnsupported} if they are not known: `what` the
   /// output's shape depends on.
   Shape integers(size_t i, const char* what) const;
+  /// The same for a tensor of one element. Throws Error{kInput} for another number of them.
+  int64_t one_integer(size_t i, const char* what) const;
   /// The initializer of a float matrix or vector that an input is; nullptr: none.
   const OnnxTensor* weight(size_t i) const;
   /// A weight [k, n] that only products read, stored as [n, k] like that of a linear layer.
@@ -107,6 +111,8 @@ std::vector<OnnxOp> onnx_quantization_ops();
 
 /// nullptr: unknown. Operators that only compute on their elements follow from the operator table.
 const OnnxOp* find_onnx_op(const OnnxNode& node);
+/// Names of all operators that are translated, sorted.
+std::vector<std::string_view> onnx_op_names();
 
 /// Computes the outputs if all inputs are constants; false: not possible.
 bool fold_constants(OnnxCall& call);

@@ -92,7 +92,7 @@ void OnnxTranslator::run_loop(const OnnxNode& node, OnnxScope& scope) {
   if (attribute == nullptr || attribute->graph == nullptr) call.fail("its body is missing");
   const OnnxGraph& body = *attribute->graph;
   std::optional<int64_t> trips;
-  if (call.has(0)) trips = call.integers(0, "its number of trips").at(0);
+  if (call.has(0)) trips = call.one_integer(0, "its number of trips");
   std::optional<bool> condition = true;
   if (call.has(1)) condition = known_condition(call, 1);
   const size_t carried = node.inputs.size() < 2 ? 0 : node.inputs.size() - 2;

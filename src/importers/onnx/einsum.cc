@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
 #include "base/text.h"
 
 namespace tilecast {
@@ -18,6 +19,7 @@ EinsumTerms parse_einsum(const OnnxCall& call) {
   const auto refuse = [&](const std::string& why) {
     call.fail(fmt::format("equation '{}': {}", shown_name(equation), why));
   };
+  if (call.input_count() == 0) call.fail("it has no inputs, expected one or more");
   if (terms.inputs.size() != call.input_count())
     refuse(
         fmt::format("{} operands, but the node has {}", terms.inputs.size(), call.input_count()));
@@ -39,7 +41,7 @@ EinsumTerms parse_einsum(const OnnxCall& call) {
     }
     if (term.size() != rank) refuse(fmt::format("operand {} has {} dimensions", i, rank));
     for (const char c : term) {
-      if (std::isalnum(static_cast<unsigned char>(c)) == 0) refuse("expected letters");
+      if (!is_letter_or_digit(c)) refuse("expected letters");
       if (std::count(term.begin(), term.end(), c) > 1) refuse("a letter is repeated in an operand");
     }
   }

@@ -17,23 +17,26 @@ namespace {
 /// Graphs within graphs (If, Loop); deeper ones would overflow the stack.
 constexpr int kDeepestMessage = 32;
 constexpr size_t kLongestOnnxList = 1 << 16;  ///< of numbers in an attribute
+/// Memory for nodes, attributes and names. An empty node is two bytes of a file and 300 in memory;
+/// a model of 300,000 nodes (experts written out one by one) takes 300 MB.
+constexpr size_t kMostGraphBytes = size_t{320} << 20;
 /// Operator sets whose operators are known. Source: onnx/docs/Versioning.md; 11 is of 2019, 23 of
 /// 2025.
 constexpr int64_t kOldestOpset = 11, kNewestOpset = 23;
 
 class Reader {
  public:
-  Reader(std::string_view file, const std::string& where) : file_(file), where_(where) {}
+  explicit Reader(const ModelText& text) : text_(text), where_(text.where) {}
 
   OnnxFile run() {
     OnnxFile result;
-    WireMessage model(file_, file_, where_);
+    WireMessage model(text_);
     WireField field;
     bool has_graph = false;
     while (model.next(field)) {
-      if (field.number == 2) result.producer = model.text(field);
+      if (field.number == 2) result.producer = text(model, field);
       if (field.number == 8) opset(model.message(field), result.opset);
-      if (field.number == 25) result.functions.push_back(function(model.message(field)));
+      if (field.number == 25) add(result.functions, function(model.message(field)), model);
       if (field.number != 7) continue;
       result.graph = graph(model.message(field));
       has_graph = true;
@@ -55,15 +58,42 @@ class Reader {
                                                    "onnx.version_converter"));
   }
 
-  static void opset(WireMessage message, int64_t& version) {
+  void opset(WireMessage message, int64_t& version) {
     std::string domain;
     int64_t found = 0;
     WireField field;
     while (message.next(field)) {
-      if (field.number == 1) domain = message.text(field);
+      if (field.number == 1) domain = text(message, field);
       if (field.number == 2) found = message.integer(field);
     }
     if (domain.empty() || domain == "ai.onnx") version = found;
+  }
+
+  /// Adds a part of the file, whose texts are counted when they are read.
+  template <typename T>
+  void add(std::vector<T>& list, T part, const WireMessage& message) {
+    count(sizeof(T), message);
+    list.push_back(std::move(part));
+  }
+
+  std::string text(const WireMessage& message, const WireField& field) {
+    count(field.bytes.size(), message);
+    return message.text(field);
+  }
+
+  void count(size_t bytes, const WireMessage& message) {
+    bytes_ += bytes;
+    if (bytes_ > kMostGraphBytes)
+      message.fail(
+          fmt::format("the graph takes more than {} of memory; is it an ONNX file of a "
+                      "model?",
+                      format_bytes(static_cast<int64_t>(kMostGraphBytes))));
+  }
+
+  OnnxTensor tensor(const WireMessage& message) {
+    OnnxTensor result = read_onnx_tensor(message);
+    count(result.name.size() + (result.values != nullptr ? 8 * result.values->size() : 0), message);
+    return result;
   }
 
   OnnxGraph graph(WireMessage message) {
@@ -73,22 +103,22 @@ class Reader {
     while (message.next(field)) {
       switch (field.number) {
         case 1:
-          result.nodes.push_back(node(message.message(field)));
+          add(result.nodes, node(message.message(field)), message);
           break;
         case 2:
-          result.name = message.text(field);
+          result.name = text(message, field);
           break;
         case 5:
-          result.initializers.push_back(read_onnx_tensor(message.message(field)));
+          add(result.initializers, tensor(message.message(field)), message);
           break;
         case 11:
-          result.inputs.push_back(value_info(message.message(field)));
+          add(result.inputs, value_info(message.message(field)), message);
           break;
         case 12:
-          result.outputs.push_back(value_info(message.message(field)));
+          add(result.outputs, value_info(message.message(field)), message);
           break;
         case 13:
-          result.values.push_back(value_info(message.message(field)));
+          add(result.values, value_info(message.message(field)), message);
           break;
         case 15:
           message.fail("a sparse initializer; only dense ones are supported");
@@ -163,12 +193,12 @@ class Reader {
     OnnxNode result;
     WireField field;
     while (message.next(field)) {
-      if (field.number == 1) result.inputs.push_back(message.text(field));
-      if (field.number == 2) result.outputs.push_back(message.text(field));
-      if (field.number == 3) result.name = message.text(field);
-      if (field.number == 4) result.op = message.text(field);
-      if (field.number == 5) result.attributes.push_back(attribute(message.message(field)));
-      if (field.number == 7) result.domain = message.text(field);
+      if (field.number == 1) add(result.inputs, text(message, field), message);
+      if (field.number == 2) add(result.outputs, text(message, field), message);
+      if (field.number == 3) result.name = text(message, field);
+      if (field.number == 4) result.op = text(message, field);
+      if (field.number == 5) add(result.attributes, attribute(message.message(field)), message);
+      if (field.number == 7) result.domain = text(message, field);
       if (field.number == 9) read_metadata(message.message(field), result);
     }
     if (result.domain == "ai.onnx") result.domain.clear();
@@ -182,7 +212,7 @@ class Reader {
     while (message.next(field)) {
       switch (field.number) {
         case 1:
-          result.name = message.text(field);
+          result.name = text(message, field);
           break;
         case 2: {
           std::vector<double> one;
@@ -194,11 +224,10 @@ class Reader {
           result.integer = message.integer(field);
           break;
         case 4:
-          result.text = message.text(field);
+          result.text = text(message, field);
           break;
         case 5:
-          result.tensor =
-              std::make_shared<const OnnxTensor>(read_onnx_tensor(message.message(field)));
+          result.tensor = std::make_shared<const OnnxTensor>(tensor(message.message(field)));
           break;
         case 6:
           result.graph = std::make_shared<const OnnxGraph>(graph(message.message(field)));
@@ -210,7 +239,7 @@ class Reader {
           message.integers(field, result.integers, kLongestOnnxList);
           break;
         case 21:
-          result.refers_to = message.text(field);
+          result.refers_to = text(message, field);
           break;
         default:
           break;
@@ -219,11 +248,11 @@ class Reader {
     return result;
   }
 
-  static OnnxValueInfo value_info(WireMessage message) {
+  OnnxValueInfo value_info(WireMessage message) {
     OnnxValueInfo result;
     WireField field;
     while (message.next(field)) {
-      if (field.number == 1) result.name = message.text(field);
+      if (field.number == 1) result.name = text(message, field);
       if (field.number != 2) continue;
       WireMessage type = message.message(field);
       while (type.next(field)) {
@@ -234,7 +263,7 @@ class Reader {
     return result;
   }
 
-  static void tensor_type(WireMessage message, OnnxValueInfo& result) {
+  void tensor_type(WireMessage message, OnnxValueInfo& result) {
     WireField field;
     while (message.next(field)) {
       if (field.number == 1) result.type = onnx_type(message, message.integer(field));
@@ -242,17 +271,17 @@ class Reader {
       WireMessage shape = message.message(field);
       result.shape.emplace();
       while (shape.next(field)) {
-        if (field.number == 1) result.shape->push_back(dimension(shape.message(field)));
+        if (field.number == 1) add(*result.shape, dimension(shape.message(field)), shape);
       }
     }
   }
 
-  static OnnxValueInfo::Dim dimension(WireMessage message) {
+  OnnxValueInfo::Dim dimension(WireMessage message) {
     OnnxValueInfo::Dim result;
     WireField field;
     while (message.next(field)) {
       if (field.number == 1) result.value = message.integer(field);
-      if (field.number == 2) result.name = message.text(field);
+      if (field.number == 2) result.name = text(message, field);
     }
     return result;
   }
@@ -261,18 +290,19 @@ class Reader {
     OnnxFunction result;
     WireField field;
     while (message.next(field)) {
-      if (field.number == 1) result.name = message.text(field);
-      if (field.number == 4) result.inputs.push_back(message.text(field));
-      if (field.number == 5) result.outputs.push_back(message.text(field));
-      if (field.number == 7) result.nodes.push_back(node(message.message(field)));
-      if (field.number == 10) result.domain = message.text(field);
-      if (field.number == 11) result.defaults.push_back(attribute(message.message(field)));
+      if (field.number == 1) result.name = text(message, field);
+      if (field.number == 4) add(result.inputs, text(message, field), message);
+      if (field.number == 5) add(result.outputs, text(message, field), message);
+      if (field.number == 7) add(result.nodes, node(message.message(field)), message);
+      if (field.number == 10) result.domain = text(message, field);
+      if (field.number == 11) add(result.defaults, attribute(message.message(field)), message);
     }
     return result;
   }
 
-  std::string_view file_;
+  const ModelText& text_;
   const std::string& where_;
+  size_t bytes_ = 0;
   int depth_ = 0;
 };
 
@@ -303,8 +333,6 @@ bool is_onnx(std::string_view content) {
   return kNext.find(content[2]) != std::string_view::npos;
 }
 
-OnnxFile read_onnx(std::string_view content, const std::string& where) {
-  return Reader(content, where).run();
-}
+OnnxFile read_onnx(const ModelText& text) { return Reader(text).run(); }
 
 }  // namespace tilecast

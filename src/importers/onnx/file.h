@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "graph/graph.h"
+#include "importers/model.h"
 
 namespace tilecast {
 
@@ -143,6 +144,6 @@ bool is_onnx(std::string_view content);
 
 /// Throws Error{kInput} for anything that the format does not allow, Error{kUnsupported} for an
 /// operator set that is too old or too new.
-OnnxFile read_onnx(std::string_view content, const std::string& where);
+OnnxFile read_onnx(const ModelText& text);
 
 }  // namespace tilecast

@@ -79,13 +79,12 @@ bool fold_constant_of_shape(OnnxCall& call) {
 }
 
 bool fold_range(OnnxCall& call) {
-  const OnnxConstant &start = *call.constant(0), &limit = *call.constant(1),
-                     &step = *call.constant(2);
+  const OnnxConstant &start = call.known(0), &limit = call.known(1), &step = call.known(2);
   if (start.size() != 1 || limit.size() != 1 || step.size() != 1 || step.number(0) == 0)
     return false;
   const double count = std::ceil((limit.number(0) - start.number(0)) / step.number(0));
   if (!(count <= static_cast<double>(kMostConstants))) return false;
-  OnnxConstant result{start.type, {std::max<int64_t>(0, static_cast<int64_t>(count))}, {}, {}};
+  OnnxConstant result{start.type, {static_cast<int64_t>(std::max(0.0, count))}, {}, {}};
   resize(result, static_cast<size_t>(result.shape[0]), 0);
   for (size_t i = 0; i < result.size(); ++i)
     put(result, i, start.number(0) + static_cast<double>(i) * step.number(0));
@@ -112,7 +111,7 @@ std::optional<OnnxType> type_like(const OnnxCall& call) {
 }
 
 bool fold_cast(OnnxCall& call) {
-  const OnnxConstant& x = *call.constant(0);
+  const OnnxConstant& x = call.known(0);
   OnnxConstant result{static_cast<OnnxType>(call.integer("to", 1)), x.shape, {}, {}};
   if (call.node().op == "CastLike") {
     const std::optional<OnnxType> type = type_like(call);
@@ -132,7 +131,7 @@ bool fold_cast(OnnxCall& call) {
 }
 
 bool fold_reduce(OnnxCall& call) {
-  const OnnxConstant& x = *call.constant(0);
+  const OnnxConstant& x = call.known(0);
   const std::optional<Shape> axes = call.axes(1, x.shape.size());
   if (axes && axes->size() != x.shape.size()) return false;  // only over everything
   if (x.size() == 0) return false;
@@ -155,7 +154,7 @@ bool fold_reduce(OnnxCall& call) {
 
 /// Positions of elements that are not 0, [rank, count].
 bool fold_nonzero(OnnxCall& call) {
-  const OnnxConstant& x = *call.constant(0);
+  const OnnxConstant& x = call.known(0);
   std::vector<size_t> found;
   for (size_t i = 0; i < x.size(); ++i) {
     if (x.number(i) != 0) found.push_back(i);

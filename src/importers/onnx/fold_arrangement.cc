@@ -48,7 +48,7 @@ std::vector<size_t> taken(const Shape& shape, size_t axis, const std::vector<siz
 }
 
 bool fold_gather(OnnxCall& call) {
-  const OnnxConstant &x = *call.constant(0), &index = *call.constant(1);
+  const OnnxConstant &x = call.known(0), &index = call.known(1);
   if (index.is_float() || x.shape.empty()) return false;
   const size_t axis = call.axis(call.integer("axis", 0), x.shape.size());
   std::vector<size_t> wanted;
@@ -66,7 +66,7 @@ bool fold_gather(OnnxCall& call) {
 }
 
 bool fold_slice(OnnxCall& call) {
-  OnnxConstant x = *call.constant(0);
+  OnnxConstant x = call.known(0);
   for (const OnnxSlice& part : slices_of(call)) {
     std::vector<size_t> wanted;
     for (int64_t i = 0; i < part.count; ++i)
@@ -80,13 +80,13 @@ bool fold_slice(OnnxCall& call) {
 }
 
 bool fold_concat(OnnxCall& call) {
-  const OnnxConstant& first = *call.constant(0);
+  const OnnxConstant& first = call.known(0);
   if (first.shape.empty()) return false;
   const size_t axis = call.axis(call.integer("axis", 0), first.shape.size());
   OnnxConstant result{first.type, first.shape, {}, {}};
   result.shape[axis] = 0;
   for (size_t i = 0; i < call.input_count(); ++i) {
-    const OnnxConstant& x = *call.constant(i);
+    const OnnxConstant& x = call.known(i);
     if (x.shape.size() != first.shape.size()) return false;
     result.shape[axis] += x.shape[axis];
   }
@@ -95,7 +95,7 @@ bool fold_concat(OnnxCall& call) {
   resize(result, count, 0);
   size_t before = 0;
   for (size_t i = 0; i < call.input_count(); ++i) {
-    const OnnxConstant& x = *call.constant(i);
+    const OnnxConstant& x = call.known(i);
     const Around a = around(x.shape, axis);
     const size_t width = a.size * a.inner;
     const size_t whole = static_cast<size_t>(result.shape[axis]) * a.inner;
@@ -109,7 +109,7 @@ bool fold_concat(OnnxCall& call) {
 }
 
 bool fold_transpose(OnnxCall& call) {
-  const OnnxConstant& x = *call.constant(0);
+  const OnnxConstant& x = call.known(0);
   const Shape order = order_of(call, x.shape.size());
   Shape shape, strides(x.shape.size(), 1);
   for (size_t d = x.shape.size(); d-- > 1;) strides[d - 1] = strides[d] * x.shape[d];
@@ -129,7 +129,7 @@ bool fold_transpose(OnnxCall& call) {
 }
 
 bool fold_cumsum(OnnxCall& call) {
-  OnnxConstant x = *call.constant(0);
+  OnnxConstant x = call.known(0);
   if (x.shape.size() != 1 || call.integer("exclusive", 0) != 0 || call.integer("reverse", 0) != 0)
     return false;
   for (size_t i = 1; i < x.size(); ++i) put(x, i, x.number(i - 1) + x.number(i));
@@ -138,9 +138,9 @@ bool fold_cumsum(OnnxCall& call) {
 }
 
 bool fold_tile(OnnxCall& call) {
-  const OnnxConstant& x = *call.constant(0);
-  if (x.shape.size() != 1 || call.constant(1)->is_float()) return false;
-  const int64_t repeats = call.constant(1)->integers.at(0);
+  const OnnxConstant& x = call.known(0);
+  if (x.shape.size() != 1 || call.known(1).is_float()) return false;
+  const int64_t repeats = call.one_integer(1, "the repeats");
   if (repeats < 0 || repeats > static_cast<int64_t>(kMostConstants / std::max<size_t>(1, x.size())))
     return false;
   std::vector<size_t> places;
@@ -156,7 +156,7 @@ bool fold_tile(OnnxCall& call) {
 
 bool fold_arrangement(OnnxCall& call) {
   const std::string& op = call.node().op;
-  const OnnxConstant& x = *call.constant(0);
+  const OnnxConstant& x = call.known(0);
   const bool two = call.input_count() > 1 && call.constant(1) != nullptr;
   if (op == "Gather") return two && fold_gather(call);
   if (op == "Slice") return fold_slice(call);

@@ -69,8 +69,8 @@ size_t source(size_t at, const Shape& to, const Shape& from) {
 }
 
 bool fold_function(OnnxCall& call, const Elementwise& function) {
-  const OnnxConstant& a = *call.constant(0);
-  const OnnxConstant& b = *call.constant(call.input_count() > 1 ? 1 : 0);
+  const OnnxConstant& a = call.known(0);
+  const OnnxConstant& b = call.known(call.input_count() > 1 ? 1 : 0);
   if (call.input_count() > 2) return false;
   const std::optional<Shape> shape = broadcast(a.shape, b.shape);
   if (!shape || !fits_constant(*shape)) return false;
@@ -91,7 +91,7 @@ bool fold_function(OnnxCall& call, const Elementwise& function) {
 }
 
 bool fold_where(OnnxCall& call) {
-  const OnnxConstant &mask = *call.constant(0), &x = *call.constant(1), &y = *call.constant(2);
+  const OnnxConstant &mask = call.known(0), &x = call.known(1), &y = call.known(2);
   const std::optional<Shape> inner = broadcast(x.shape, y.shape);
   const std::optional<Shape> shape = inner ? broadcast(mask.shape, *inner) : std::nullopt;
   if (!shape || !fits_constant(*shape)) return false;
@@ -106,9 +106,9 @@ bool fold_where(OnnxCall& call) {
 }
 
 bool fold_expand(OnnxCall& call) {
-  const OnnxConstant& x = *call.constant(0);
-  if (call.constant(1)->is_float()) return false;
-  const std::optional<Shape> shape = broadcast(x.shape, call.constant(1)->integers);
+  const OnnxConstant& x = call.known(0);
+  if (call.known(1).is_float()) return false;
+  const std::optional<Shape> shape = broadcast(x.shape, call.known(1).integers);
   if (!shape || !fits_constant(*shape)) return false;
   OnnxConstant result{x.type, *shape, {}, {}};
   resize(result, static_cast<size_t>(element_count(*shape)), 0);

@@ -20,7 +20,7 @@ bool has_open_batch(const OnnxFile& file) {
 }
 
 Model import_onnx(const ModelText& text) {
-  const auto file = std::make_shared<const OnnxFile>(read_onnx(text.content, text.where));
+  const auto file = std::make_shared<const OnnxFile>(read_onnx(text));
   Model model;
   model.family = "onnx";
   model.has_modules = model.has_fused_attention = model.spelled_out = true;
@@ -53,7 +53,7 @@ ImporterDef onnx_importer() {
           .doc = "ONNX file, operator sets 11 to 23",
           .sniff = sniff_onnx,
           .import = import_onnx,
-          .mapped = true};
+          .partly_read = true};
 }
 
 }  // namespace tilecast

@@ -1,6 +1,7 @@
 // The operators of ONNX that are translated. Operators on single elements that are not in a table
 // here come from the operator table (OpDef::onnx).
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "importers/onnx/call.h"
@@ -45,10 +46,22 @@ std::unordered_map<std::string_view, OnnxOp> all_ops() {
   return all;
 }
 
+const std::unordered_map<std::string_view, OnnxOp>& known_ops() {
+  static const std::unordered_map<std::string_view, OnnxOp> ops = all_ops();
+  return ops;
+}
+
 }  // namespace
 
+std::vector<std::string_view> onnx_op_names() {
+  std::vector<std::string_view> names = {"If", "Loop"};
+  for (const auto& [name, op] : known_ops()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 const OnnxOp* find_onnx_op(const OnnxNode& node) {
-  static const std::unordered_map<std::string_view, OnnxOp> ops = all_ops();
+  const std::unordered_map<std::string_view, OnnxOp>& ops = known_ops();
   // ONNX Runtime's norms have the inputs of ONNX's.
   const bool norm = node.op == "SimplifiedLayerNormalization" || node.op == "LayerNormalization";
   const bool known = node.domain.empty() || node.domain == kTorchDomain ||

@@ -102,13 +102,19 @@ void translate_concat(OnnxCall& call) {
 
 // Sequences of tensors: their number and shapes are known.
 
+/// An input as a part of a sequence. Sequences of sequences, which ONNX does not have, would double
+/// from node to node.
+OnnxValue part_of(OnnxCall& call, size_t i) {
+  if (call.value(i).is_sequence)
+    call.fail(fmt::format("input {} is a sequence, expected a tensor", i));
+  OnnxValue part = call.value(i);
+  if (part.constant == nullptr) part.tensor = call.tensor(i);
+  return part;
+}
+
 void translate_sequence_construct(OnnxCall& call) {
   OnnxValue result{.is_sequence = true};
-  for (size_t i = 0; i < call.input_count(); ++i) {
-    OnnxValue part = call.value(i);
-    if (part.constant == nullptr) part.tensor = call.tensor(i);
-    result.sequence.push_back(std::move(part));
-  }
+  for (size_t i = 0; i < call.input_count(); ++i) result.sequence.push_back(part_of(call, i));
   result.constant = std::make_shared<const OnnxConstant>();
   call.set(0, std::move(result));
 }
@@ -116,10 +122,9 @@ void translate_sequence_construct(OnnxCall& call) {
 void translate_sequence_insert(OnnxCall& call) {
   OnnxValue result = call.value(0);
   if (!result.is_sequence) call.fail("expected a sequence");
-  OnnxValue part = call.value(1);
-  if (part.constant == nullptr) part.tensor = call.tensor(1);
+  OnnxValue part = part_of(call, 1);
   const auto size = static_cast<int64_t>(result.sequence.size());
-  int64_t at = call.has(2) ? call.integers(2, "the position").at(0) : size;
+  int64_t at = call.has(2) ? call.one_integer(2, "the position") : size;
   if (at < 0) at += size;
   if (at < 0 || at > size) call.fail(fmt::format("no position {} in a sequence of {}", at, size));
   result.sequence.insert(result.sequence.begin() + at, std::move(part));
@@ -129,7 +134,7 @@ void translate_sequence_insert(OnnxCall& call) {
 void translate_sequence_at(OnnxCall& call) {
   const OnnxValue& all = call.value(0);
   const auto size = static_cast<int64_t>(all.sequence.size());
-  int64_t at = call.integers(1, "the position").at(0);
+  int64_t at = call.one_integer(1, "the position");
   if (at < 0) at += size;
   if (at < 0 || at >= size) call.fail(fmt::format("no position {} in a sequence of {}", at, size));
   call.set(0, all.sequence[static_cast<size_t>(at)]);

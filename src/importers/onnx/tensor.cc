@@ -110,7 +110,8 @@ void read_external(WireMessage message, Content& content) {
 }
 
 /// The values of a small tensor, if they are all there.
-std::shared_ptr<const OnnxConstant> constant_of(const OnnxTensor& tensor, Content& content,
+std::shared_ptr<const OnnxConstant> constant_of(const WireMessage& message,
+                                                const OnnxTensor& tensor, Content& content,
                                                 size_t count) {
   if (!content.location.empty() || count > kMostConstants) return nullptr;
   auto constant = std::make_shared<OnnxConstant>();
@@ -119,6 +120,7 @@ std::shared_ptr<const OnnxConstant> constant_of(const OnnxTensor& tensor, Conten
   const bool floats = is_float(tensor.type);
   if (!content.raw.empty()) {
     if (content.raw.size() / type_bytes(tensor.type) < count) return nullptr;
+    message.load(content.raw.substr(0, count * type_bytes(tensor.type)));
     for (size_t i = 0; i < count; ++i) {
       const auto number = floats ? raw_number(tensor.type, content.raw, i) : std::nullopt;
       const auto integer = floats ? std::nullopt : raw_integer(tensor.type, content.raw, i);
@@ -137,7 +139,8 @@ std::shared_ptr<const OnnxConstant> constant_of(const OnnxTensor& tensor, Conten
 }
 
 /// A matrix and its transpose have the same elements on the line from the first to the last.
-std::string fingerprint(const OnnxTensor& tensor, std::string_view raw) {
+std::string fingerprint(const WireMessage& message, const OnnxTensor& tensor,
+                        std::string_view raw) {
   constexpr uint64_t kLeast = 1 << 16, kSamples = 16;
   const size_t width = type_bytes(tensor.type);
   if (tensor.shape.size() != 2 || raw.size() < kLeast) return "";
@@ -147,6 +150,7 @@ std::string fingerprint(const OnnxTensor& tensor, std::string_view raw) {
   uint64_t hash = 14695981039346656037ull;  // FNV-1a
   for (uint64_t i = 0; i < kSamples; ++i) {
     const uint64_t at = (rows / kSamples * i * columns + columns / kSamples * i) * width;
+    message.load(raw.substr(at, width));
     for (size_t byte = 0; byte < width; ++byte)
       hash = (hash ^ static_cast<uint8_t>(raw[at + byte])) * 1099511628211ull;
   }
@@ -187,7 +191,7 @@ OnnxTensor read_onnx_tensor(WireMessage message) {
         tensor.name = message.text(field);
         break;
       case 9:
-        content.raw = message.message(field).rest();
+        content.raw = message.bytes(field);
         break;
       case 10:
         message.numbers(field, sizeof(double), content.numbers, kMostConstants);
@@ -207,14 +211,15 @@ OnnxTensor read_onnx_tensor(WireMessage message) {
       message.fail(fmt::format("tensor '{}' has a dimension of {}; expected 0 or more",
                                shown_name(tensor.name), dimension));
   }
+  size_t count = 0;
   try {
-    const auto count = static_cast<size_t>(element_count(tensor.shape));
-    tensor.values = constant_of(tensor, content, count);
+    count = static_cast<size_t>(element_count(tensor.shape));
   } catch (const Error&) {
     message.fail(fmt::format("tensor '{}' {}: the number of elements does not fit in 64 bits",
                              shown_name(tensor.name), format_shape(tensor.shape)));
   }
-  tensor.identity = content.location.empty() ? fingerprint(tensor, content.raw)
+  tensor.values = constant_of(message, tensor, content, count);
+  tensor.identity = content.location.empty() ? fingerprint(message, tensor, content.raw)
                                              : content.location + ":" + content.offset;
   return tensor;
 }

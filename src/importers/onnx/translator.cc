@@ -5,14 +5,19 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "importers/clean_names.h"
 #include "importers/onnx/call.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-/// Limits, also for loops that are unrolled.
-constexpr int64_t kMostNodes = 1'000'000;
+/// Nodes that run, with loops and functions written out: files of any size may have some, larger
+/// ones in proportion. A function that is called for each of 128 layers makes a file run 128 times
+/// as long as it is; functions that call functions would make 1 kB run for hours.
+constexpr int64_t kMostNodes = 1'000'000, kAnyNodes = 30'000, kMostGrowth = 20;
+/// Elements of constants that are computed: shapes, positions, masks of fixed size.
+constexpr int64_t kMostElements = int64_t{1} << 24;
 constexpr int kDeepestGraph = 32;
 
 /// Names that exporters give to the number of sequences, and to their length.
@@ -24,6 +29,23 @@ bool means_seq(const std::string& name) {
   const std::string word = lower_case(name);
   return word.find("past") == std::string::npos &&
          (word == "s" || word == "t" || word == "length" || word.find("seq") != std::string::npos);
+}
+
+int64_t count_nodes(const std::vector<OnnxNode>& nodes) {
+  auto count = static_cast<int64_t>(nodes.size());
+  for (const OnnxNode& node : nodes) {
+    for (const OnnxAttribute& attribute : node.attributes) {
+      if (attribute.graph != nullptr) count += count_nodes(attribute.graph->nodes);
+    }
+  }
+  return count;
+}
+
+/// All nodes of the file, of its functions and of graphs in nodes.
+int64_t count_nodes(const OnnxFile& file) {
+  int64_t count = count_nodes(file.graph.nodes);
+  for (const OnnxFunction& function : file.functions) count += count_nodes(function.nodes);
+  return count;
 }
 
 }  // namespace
@@ -43,6 +65,16 @@ OnnxTranslator::OnnxTranslator(const OnnxFile& file, const GraphRequest& request
       b_(graph_),
       main_type_(main_type(file)) {
   for (const auto& [name, size] : request.dims) dims_[name] = size;
+  most_nodes_ = std::min(kMostNodes, kAnyNodes + kMostGrowth * count_nodes(file));
+}
+
+void OnnxTranslator::count_elements(size_t elements) {
+  elements_ += static_cast<int64_t>(elements);
+  if (elements_ > kMostElements)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("{}: computes constants and lists of more than {} elements before the "
+                            "model runs",
+                            where_, kMostElements));
 }
 
 void OnnxTranslator::fail(const std::string& message) const {
@@ -79,6 +111,7 @@ Graph OnnxTranslator::run() {
     }
   }
   if (graph_.outputs.empty()) fail("no output is computed from the inputs; expected a model");
+  clean_names(graph_);
   return std::move(graph_);
 }
 
@@ -202,10 +235,11 @@ void OnnxTranslator::run_nodes(const std::vector<OnnxNode>& nodes, OnnxScope& sc
                         "input",
                         shown_name(node.name), shown_name(output)));
     }
-    if (++nodes_run_ > kMostNodes)
+    if (++nodes_run_ > most_nodes_)
       throw Error(ErrorKind::kUnsupported,
-                  fmt::format("{}: more than {} nodes, with loops and functions written out",
-                              where_, kMostNodes));
+                  fmt::format("{}: more than {} nodes, with loops and functions written out; the "
+                              "file has {}",
+                              where_, most_nodes_, count_nodes(file_)));
     run_node(node, scope);
   }
   --depth_;

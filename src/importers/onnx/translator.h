@@ -84,6 +84,7 @@ class OnnxTranslator {
   TensorId constant_tensor(const OnnxConstant& constant, const std::string& name);
   bool is_parameter(const OnnxTensor& initializer) const;
   DType dtype_of(OnnxType type, const std::string& what) const;
+  void count_elements(size_t elements);
   [[noreturn]] void fail(const std::string& message) const;
 
   const OnnxFile& file_;
@@ -103,7 +104,8 @@ class OnnxTranslator {
   std::vector<std::string> warnings_;
   bool in_attention_ = false;  ///< PyTorch's scaled_dot_product_attention
   bool in_packing_ = false;    ///< of weights, which PyTorch stores packed
-  int64_t nodes_run_ = 0;
+  int64_t nodes_run_ = 0, most_nodes_ = 0;
+  int64_t elements_ = 0;  ///< of constants that were computed, and of sequences
   int depth_ = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/ascii.h"
 #include "base/text.h"
 #include "importers/onnx/translator.h"
 #include "tilecast/error.h"
@@ -28,8 +29,7 @@ bool is_made_up(std::string_view name) {
        {"onnx::", "val_", "_val", "/", "const", "Constant", "node_", "lifted_", "_", "clone"}) {
     if (name.starts_with(start)) return true;
   }
-  return std::all_of(name.begin(), name.end(),
-                     [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; });
+  return std::all_of(name.begin(), name.end(), is_digit);
 }
 
 /// Operators whose float operands are weights, as "operator#input".
@@ -138,6 +138,8 @@ bool OnnxTranslator::is_parameter(const OnnxTensor& initializer) const {
 
 TensorId OnnxTranslator::tensor_of(OnnxValue& value) {
   if (value.tensor >= 0) return value.tensor;
+  if (value.is_sequence) fail("a sequence is used where a tensor is expected");
+  if (!value.is_known()) fail("a tensor that was left out is used");
   if (value.initializer != nullptr)
     return value.tensor = initializer_tensor(*value.initializer, false);
   return value.tensor = constant_tensor(*value.constant, "constant");

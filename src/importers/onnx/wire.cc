@@ -20,11 +20,27 @@ T read_number(std::string_view data) {
   return value;
 }
 
+/// Messages up to this size are loaded whole: all but graphs and tensors with their values.
+constexpr size_t kLoadedWhole = 64 << 10;
+constexpr size_t kLongestNumber = 10;  ///< bytes of a varint
+/// The longest start of a field: its key and its length.
+constexpr size_t kLongestStart = 2 * kLongestNumber;
+
 }  // namespace
 
+WireMessage::WireMessage(const ModelText& text)
+    : content_(text.content), text_(&text), is_loaded_(text.file == nullptr) {}
+
+WireMessage::WireMessage(const WireMessage& outer, std::string_view content)
+    : content_(content), text_(outer.text_), is_loaded_(outer.is_loaded_) {
+  if (is_loaded_ || content.size() > kLoadedWhole) return;
+  load(content);
+  is_loaded_ = true;
+}
+
 void WireMessage::fail(const std::string& message) const {
-  const auto byte = static_cast<size_t>(content_.data() - file_.data()) + at_;
-  throw Error(ErrorKind::kInput, fmt::format("{}: byte {}: {}", where_, byte, message));
+  const auto byte = static_cast<size_t>(content_.data() - text_->content.data()) + at_;
+  throw Error(ErrorKind::kInput, fmt::format("{}: byte {}: {}", text_->where, byte, message));
 }
 
 uint64_t WireMessage::varint() {
@@ -41,6 +57,7 @@ uint64_t WireMessage::varint() {
 
 bool WireMessage::next(WireField& field) {
   if (at_ == content_.size()) return false;
+  load(content_.substr(at_, kLongestStart));
   const uint64_t key = varint();
   constexpr uint64_t kTypeBits = 3, kTypeMask = 7, kLargestNumber = (1 << 29) - 1;
   if (key >> kTypeBits > kLargestNumber || key >> kTypeBits == 0)
@@ -82,12 +99,18 @@ void WireMessage::need_bytes(const WireField& field) const {
 
 WireMessage WireMessage::message(const WireField& field) const {
   need_bytes(field);
-  return {field.bytes, file_, where_};
+  return {*this, field.bytes};
 }
 
 std::string WireMessage::text(const WireField& field) const {
   need_bytes(field);
+  load(field.bytes);
   return std::string(field.bytes);
+}
+
+std::string_view WireMessage::bytes(const WireField& field) const {
+  need_bytes(field);
+  return field.bytes;
 }
 
 int64_t WireMessage::integer(const WireField& field) const {
@@ -102,6 +125,7 @@ void WireMessage::integers(const WireField& field, std::vector<int64_t>& all, si
     return;
   }
   WireMessage packed = message(field);
+  packed.load(packed.content_.substr(0, kLongestNumber * most));
   while (packed.at_ < packed.content_.size() && all.size() < most)
     all.push_back(static_cast<int64_t>(packed.varint()));
 }
@@ -117,6 +141,7 @@ void WireMessage::numbers(const WireField& field, size_t width, std::vector<doub
     return;
   }
   need_bytes(field);
+  load(field.bytes.substr(0, width * most));
   for (size_t at = 0; at + width <= field.bytes.size() && all.size() < most; at += width) {
     const std::string_view data = field.bytes.substr(at, width);
     all.push_back(from_bits(width == sizeof(float) ? read_number<uint32_t>(data)

@@ -1,7 +1,8 @@
 #pragma once
 
 // A reader of protobuf's wire format (protobuf.dev/programming-guides/encoding), over memory that
-// belongs to the caller. Goals: nothing is copied, so that the weights in a file are never read;
+// belongs to the caller. Goals: nothing is copied, and of a large message only what is asked for is
+// loaded, so that the weights in a file are never read;
 // errors name the byte. Non-goals: schemas, groups, writing. libprotobuf is not used: its start-up
 // would be paid by every forecast, and it reads a message whole, weights included. libonnx of
 // Debian 12 knows operator sets up to 17 only.
@@ -13,6 +14,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "importers/model.h"
 
 namespace tilecast {
 
@@ -30,9 +33,7 @@ struct WireField {
 /// The fields of one message.
 class WireMessage {
  public:
-  /// `file` is the whole content, for the positions in messages; `content` a part of it.
-  WireMessage(std::string_view content, std::string_view file, const std::string& where)
-      : content_(content), file_(file), where_(where) {}
+  explicit WireMessage(const ModelText& text);
 
   /// Reads the next field; false at the end. Throws Error{kInput} that names the byte if the
   /// content ends within a field, or is not protobuf.
@@ -50,8 +51,12 @@ class WireMessage {
   /// Reads floats (4 bytes) or doubles (8 bytes).
   void numbers(const WireField& field, size_t width, std::vector<double>& all, size_t most) const;
 
-  /// Bytes that have not been read yet.
-  std::string_view rest() const { return content_.substr(at_); }
+  /// The content of a field, which may not be loaded yet.
+  std::string_view bytes(const WireField& field) const;
+  /// Loads a part of the content; within a message that is loaded whole this costs nothing.
+  void load(std::string_view part) const {
+    if (!is_loaded_) text_->file->load(part);
+  }
 
   [[noreturn]] void fail(const std::string& message) const;
 
@@ -59,9 +64,11 @@ class WireMessage {
   uint64_t varint();
   void need_bytes(const WireField& field) const;
 
+  WireMessage(const WireMessage& outer, std::string_view content);
+
   std::string_view content_;
-  std::string_view file_;
-  const std::string& where_;
+  const ModelText* text_;
+  bool is_loaded_;  ///< all of the content
   size_t at_ = 0;
 };
 
