@@ -8,6 +8,7 @@ and without control characters from a file. Flags come from --help, fields from 
 
 import argparse
 import copy
+import functools
 import json
 import os
 import random
@@ -22,6 +23,25 @@ DATA = os.path.join(os.path.dirname(HERE), "data")
 VALUES = ["-1", "0", "1", "-0", "1.5", "1e3", "1e999", "-1e-9", "nan", "inf", "-inf", "NaN", "9223372036854775807",
           "9223372036854775808", "1" + "0" * 40, "2147483648", "", " ", "abc", "0x10", "1,5", "\x1b[2J", "é" * 200,
           "../../../etc/passwd", "/dev/null", "/", "--gpu", "fp32", "T4", "x" * 5000]
+SCHEMAS = os.path.join(os.path.dirname(HERE), "docs", "schema")
+
+
+def nullable_keys(value):
+    """The properties of a JSON schema that may be null."""
+    if isinstance(value, list):
+        return set().union(*map(nullable_keys, value))
+    if not isinstance(value, dict):
+        return set()
+    own = {name for name, what in value.get("properties", {}).items() if isinstance(what, dict) and "null" in what.get("type", ())}
+    return own.union(*map(nullable_keys, value.values()))
+
+
+def nullable_of(command):
+    """The keys of a command's JSON that may be null: docs/schema/forecast.schema.json and the like."""
+    starts = {"forecast": ("forecast.", "prompt.", "gpu_comparison.")}.get(command, command)
+    return set().union(*(nullable_keys(json.load(open(os.path.join(SCHEMAS, name)))) for name in os.listdir(SCHEMAS) if name.startswith(starts)))
+
+
 # What each subcommand needs beside the flag that is tried.
 COMMANDS = {
     "forecast": [["gpt2_large", "--gpu", "V100"], ["gpt2_large", "--gpu", "V100", "--mode", "training"],
@@ -86,6 +106,7 @@ class Checker:
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
         self.runs, self.accepted, self.failures = 0, 0, []
+        self.nullable = functools.cache(nullable_of)
 
     def run(self, arguments, what, memory=None, message=""):
         """`memory` limits the address space; `message` must be in what standard error says."""
@@ -138,9 +159,9 @@ class Checker:
             for item in value:
                 self.check_json(arguments, what, item, key)
         elif key.endswith(("_s", "_bytes", "flops", "bytes", "_ratio")):
-            # nlohmann-json writes null for what is not finite.
+            # nlohmann-json writes null for what is not finite, too.
             may_be_negative = key == "margin_bytes"  # what is missing, of a model that does not fit
-            if value is None and key == "reserved_bytes":  # it was not asked for
+            if value is None and key in self.nullable(arguments[0]):
                 return
             if value is None or (isinstance(value, (int, float)) and value < 0 and not may_be_negative):
                 self.fail(arguments, what, f"{key} is {value}")

@@ -1767,7 +1767,7 @@ class TuneErrors(Record):
     problems: int
     """convolutions"""
     problems_with_a_choice: int
-    """that list two solvers or more, of which one was ranked"""
+    """problems that list two solvers or more, at least one of them ranked"""
     slow_down_ratio: float
     """time of the listed solver that is ranked first over that of the fastest, geometric mean"""
     within_5_percent: float

@@ -108,7 +108,7 @@ struct Attention {
 
   static constexpr std::string_view kName = "attention";
   static constexpr std::string_view kText =
-      "{batch} x {heads} x [{queries}x{keys}] heads of {head_dim}";
+      "{batch} x [{queries}x{keys}] {heads} heads of {head_dim}";
   static constexpr auto sizes() {
     using A = Attention;
     return std::array{SizeOf<A>{"batch", &A::batch},

@@ -294,6 +294,14 @@ TEST(TrainingPlan, LaunchLinesHaveTheDegreesOfTheFirst) {
     EXPECT_NE(lines[1].command.find(flag), std::string::npos) << flag << lines[1].command;
 }
 
+TEST(TrainingPlan, AdaptersHaveNoLineOfScriptsThatTrainAllWeights) {
+  TrainingQuery query = training_query(1024);
+  query.request.lora_rank = 8;
+  const TrainingPlan plan = plan_of(kGpt, query);
+  EXPECT_GT(plan.fitting, 0u);
+  EXPECT_TRUE(launch_lines(plan).empty());
+}
+
 TEST(TrainingPlan, LeastMemoryIsFirstIfAskedFor) {
   TrainingQuery query = training_query(1024);
   query.objective = PlanObjective::kMemory;
