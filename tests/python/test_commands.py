@@ -175,8 +175,8 @@ class Errors(unittest.TestCase):
     def test_messages_name_keywords(self):
         with self.assertRaisesRegex(tilecast.InputError, "`micro_batch_size`: expected a whole number"):
             tilecast.plan("gpt2_med", cluster="dgx-a100", micro_batch_size="x")
-        with self.assertRaisesRegex(tilecast.InputError, "`num_gpus` applies to serving; it needs `prompt`"):
-            tilecast.plan("gpt2_med", cluster="dgx-a100", num_gpus=4)
+        with self.assertRaisesRegex(tilecast.InputError, "`tpot_s` applies to serving; it needs `prompt`"):
+            tilecast.plan("gpt2_med", cluster="dgx-a100", tpot_s=0.1)
         with self.assertRaisesRegex(TypeError, r"plan\(\) got an unexpected keyword argument 'batc'; did you mean 'batch'"):
             tilecast.plan("gpt2_med", batc=8)
         with self.assertRaisesRegex(TypeError, r"shard\(\) got multiple values for argument 'tables'"):
