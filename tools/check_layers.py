@@ -56,7 +56,7 @@ def documented_wrongly() -> list:
 
 # Their results depend on the locale of the process, which a library does not choose: base/ascii.h, base/number.h.
 LOCALE = re.compile(r"\b(?:std::(?:is(?:alnum|alpha|digit|lower|print|punct|space|upper|xdigit)|to(?:lower|upper)"
-                    r"|sto[dfil]\w*|strto[dfl]\w*|atof|atoi|locale)|setlocale|strtod|atof)\(")
+                    r"|stof|stod|stold|strto[dfl]\w*|atof|atoi|locale)|setlocale|strtod|atof)\(")
 
 
 def locale_functions() -> list:
@@ -66,8 +66,7 @@ def locale_functions() -> list:
         if path.stem.endswith("_test"):
             continue
         for number, line in enumerate(path.read_text().splitlines(), 1):
-            match = LOCALE.search(line)
-            if match and not match[0].startswith(("std::stoi", "std::stol")):
+            if match := LOCALE.search(line):
                 wrong.append(f"{path}:{number}: {match[0]}…) depends on the locale; use base/ascii.h or base/number.h")
     return wrong
 

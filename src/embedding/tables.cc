@@ -93,9 +93,10 @@ std::map<std::string, Reuse> read_all_reuse(const JsonObject& config) {
   for (const auto& [name, value] : object.json().items()) {
     if (name == kUniformReuse)
       config.fail("reuse", "'uniform' means that all rows are alike; choose another name");
-    all.emplace(
-        shown_name(name),
-        read_reuse({value, fmt::format("{}: reuse '{}'", config.where(), shown_name(name))}));
+    const std::string shown = shown_name(name);
+    if (!all.emplace(shown, read_reuse({value, config.where() + ": reuse '" + shown + "'"})).second)
+      config.fail("reuse",
+                  fmt::format("two names are both shown as '{}'; expected shorter ones", shown));
   }
   return all;
 }
@@ -193,9 +194,9 @@ TableSet read_tables(const JsonObject& config) {
     const JsonObject entry(list[i], fmt::format("{}: tables[{}]", config.where(), i));
     set.tables.push_back(read_table(entry, config, set.reuse));
     std::string& name = set.tables.back().name;
-    if (!names.insert(name).second)
-      entry.fail("name", fmt::format("'{}' is the name of another table, too", shown_name(name)));
     name = shown_name(name);  // as all results show it
+    if (!names.insert(name).second)
+      entry.fail("name", fmt::format("'{}' is the name of another table, too", name));
   }
   const auto uniform = std::count_if(set.tables.begin(), set.tables.end(),
                                      [](const EmbeddingTable& t) { return t.reuse.empty(); });

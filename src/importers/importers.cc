@@ -106,7 +106,7 @@ static std::string read_model_file(const fs::path& path) {
 /// Bytes that tell the format of a file that is read partly.
 constexpr size_t kStart = 64;
 
-/// Whether the file has a format of which only parts are read, by its first bytes.
+/// Whether only parts of a file of this format are read. Its first bytes tell the format.
 static bool is_partly_read(const fs::path& path) {
   const std::string where = printable(path.string()), start = read_file_start(path, kStart);
   return std::any_of(importers().begin(), importers().end(), [&](const ImporterDef& importer) {

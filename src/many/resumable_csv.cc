@@ -71,7 +71,7 @@ void ResumableCsv::open() {
 bool ResumableCsv::read_done() {
   done_.clear();
   std::ifstream in(path_);
-  if (!in) cannot_write(path_, errno);
+  if (!in) throw Error(ErrorKind::kIo, printable(path_) + ": cannot read");
   std::string line;
   if (!std::getline(in, line)) {
     write_all(descriptor_, lines_.header, path_);
@@ -112,13 +112,13 @@ bool ResumableCsv::read_done() {
 void ResumableCsv::add(size_t number, const std::string& results) {
   const std::string line = fmt::format("{},{}{}\n", number, lines_.cells(number), results);
   const std::lock_guard lock(mutex_);
-  if (failed_) throw Error(ErrorKind::kIo, printable(path_) + ": cannot write");
+  if (failure_) std::rethrow_exception(failure_);
   struct stat before{};
   ::fstat(descriptor_, &before);
   try {
     write_all(descriptor_, line, path_);
   } catch (...) {
-    failed_ = true;
+    failure_ = std::current_exception();
     // Without the half of a line; where that fails, the next run leaves it out.
     [[maybe_unused]] const int ignored = ::ftruncate(descriptor_, before.st_size);
     throw;

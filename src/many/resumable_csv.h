@@ -4,6 +4,7 @@
 // lines that are missing.
 
 #include <cstddef>
+#include <exception>
 #include <functional>
 #include <mutex>
 #include <set>
@@ -50,8 +51,8 @@ class ResumableCsv {
   Lines lines_;
   std::set<size_t> done_;
   std::mutex mutex_;
-  int descriptor_ = -1;  ///< locked: no other run writes
-  bool failed_ = false;
+  int descriptor_ = -1;         ///< locked: no other run writes
+  std::exception_ptr failure_;  ///< of the first line that could not be written
 };
 
 }  // namespace tilecast

@@ -98,8 +98,8 @@ class Sharder {
     }
   }
 
-  /// Whether the part received a bias of attention (T5's, by relative positions), of which each
-  /// rank of the stage before computed its own heads.
+  /// Whether the part received a bias of attention (T5's, by relative positions). Each rank of the
+  /// stage before computed the bias of its own heads.
   bool is_received_by_heads(TensorId id) const {
     const Tensor& tensor = from_.tensor(id);
     if (!is_received(tensor) || tensor.shape.size() != 4 || tensor.shape[kHeads] == 1) return false;

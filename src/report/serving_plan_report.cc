@@ -290,7 +290,11 @@ void add_remarks(std::string& out, const ServingPlan& plan, const TableStyle& st
                    100 * (plan.candidates[*plan.most].gpu_tokens_per_s / best.gpu_tokens_per_s - 1),
                    options_text(plan, plan.candidates[*plan.most])),
                style);
-  if (best.concurrency == ServingPlan::kMostClients)
+  const auto tried_more = [](const Candidate& c) {
+    return c.concurrency > ServingPlan::kMostClients;
+  };
+  if (best.concurrency == ServingPlan::kMostClients &&
+      std::none_of(plan.candidates.begin(), plan.candidates.end(), tried_more))
     out += "\n" + wrapped(fmt::format("--concurrency ends at {} clients, where the best one lies; "
                                       "a list (--concurrency {}) tries more.",
                                       format_integer(best.concurrency), 2 * best.concurrency),

@@ -19,7 +19,7 @@ constexpr int kDeepestMessage = 32;
 constexpr size_t kLongestOnnxList = 1 << 16;  ///< of numbers in an attribute
 /// Memory for nodes, attributes and names. An empty node is two bytes of a file and 300 in memory;
 /// a model of 300,000 nodes (experts written out one by one) takes 300 MB.
-constexpr size_t kMostGraphBytes = size_t{320} << 20;
+constexpr size_t kMostGraphBytes = size_t{512} << 20;
 /// Operator sets whose operators are known. Source: onnx/docs/Versioning.md; 11 is of 2019, 23 of
 /// 2025.
 constexpr int64_t kOldestOpset = 11, kNewestOpset = 23;

@@ -186,7 +186,7 @@ TEST(OnnxBudget, EmptyNodesAreRefusedBeforeTheyFillMemory) {
   w.input("x", {2, 4});
   for (int i = 0; i < 2 << 20; ++i) w.graph += bytes(1, "");
   EXPECT_ERROR(import_model(w.file(), "model.onnx"), kInput,
-               "the graph takes more than 320 MiB of memory");
+               "the graph takes more than 512 MiB of memory");
 }
 
 TEST(OnnxNames, AreTextThatAnyOutputMayShow) {

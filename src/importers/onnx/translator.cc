@@ -15,7 +15,7 @@ namespace {
 /// Nodes that run, with loops and functions written out: files of any size may have some, larger
 /// ones in proportion. A function that is called for each of 128 layers makes a file run 128 times
 /// as long as it is; functions that call functions would make 1 kB run for hours.
-constexpr int64_t kMostNodes = 1'000'000, kAnyNodes = 30'000, kMostGrowth = 20;
+constexpr int64_t kMostNodes = 1'000'000, kAnyNodes = 60'000, kMostGrowth = 20;
 /// Elements of constants that are computed: shapes, positions, masks of fixed size.
 constexpr int64_t kMostElements = int64_t{1} << 24;
 constexpr int kDeepestGraph = 32;

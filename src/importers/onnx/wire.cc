@@ -104,6 +104,9 @@ WireMessage WireMessage::message(const WireField& field) const {
 
 std::string WireMessage::text(const WireField& field) const {
   need_bytes(field);
+  constexpr size_t kLongestText = size_t{16} << 20;  // of names and metadata
+  if (field.bytes.size() > kLongestText)
+    fail(fmt::format("a text of {} bytes; expected at most {}", field.bytes.size(), kLongestText));
   load(field.bytes);
   return std::string(field.bytes);
 }
