@@ -24,7 +24,9 @@ void start_threads(std::vector<std::jthread>& threads, size_t count, const Work&
     threads.reserve(count);
     while (threads.size() + 1 < count) threads.emplace_back(work);
   } catch (const std::system_error&) {
+    return;  // with the threads that there are
   } catch (const std::bad_alloc&) {
+    return;
   }
 }
 
