@@ -35,7 +35,9 @@ def counted(config: dict, batch: int, seq: int, training: bool) -> int:
     import transformers
     from torch.utils.flop_counter import FlopCounterMode
 
-    fields = {k: v for k, v in config.items() if k not in ("model_type", "architectures")}
+    # In fp32, as the inputs: FLOPs are the same in all dtypes.
+    left_out = ("model_type", "architectures", "torch_dtype", "torch_dtype_source")
+    fields = {k: v for k, v in config.items() if k not in left_out}
     settings = transformers.AutoConfig.for_model(config["model_type"], **fields)
     settings._attn_implementation = "eager"
     with torch.device("meta"):
