@@ -669,7 +669,8 @@ struct TrainingWinner {
         "the dtype)",
         &Self::mfu_ratio);
     field("utilization_ratio", "",
-          "HFU, hardware FLOPs utilization: the same of all FLOPs, those of checkpointing included",
+          "HFU, hardware FLOPs utilization: the same with the FLOPs that checkpointing computes "
+          "again",
           &Self::utilization_ratio);
   }
 };

@@ -1200,7 +1200,7 @@ class TrainingWinner(Record):
     mfu_ratio: float
     """MFU, model FLOPs utilization: the model's FLOPs / (latency x peak FLOP/s of the GPUs for the dtype)"""
     utilization_ratio: float
-    """HFU, hardware FLOPs utilization: the same of all FLOPs, those of checkpointing included"""
+    """HFU, hardware FLOPs utilization: the same with the FLOPs that checkpointing computes again"""
 
 class LaunchLine(Record):
     """A command that starts software with the first candidate of a plan."""

@@ -24,9 +24,9 @@ bool is_path(std::string_view name_or_path);
 /// The first `most_bytes` of a regular file, or all of it if it is shorter. Errors as read_file.
 std::string read_file_start(const std::filesystem::path& path, uint64_t most_bytes);
 
-/// A regular file of any size in memory, for formats of which small parts are read. A part counts
-/// once `load` has read it; before that its bytes are 0. The file is not mapped: one that is
-/// shortened while it is read would end the process (SIGBUS).
+/// A regular file of any size in memory. Its format needs small parts only: `load` reads one, and
+/// before that its bytes are 0. The file is not mapped: one that is shortened while it is read
+/// would end the process (SIGBUS).
 class PartlyReadFile {
  public:
   /// Throws as `read_file` does.

@@ -9,6 +9,7 @@
 #include <atomic>
 #include <clocale>
 #include <cstdlib>
+#include <stdexcept>
 
 #include "base/json.h"
 #include "base/number.h"
@@ -46,6 +47,16 @@ TEST(Locale, NamesAndNumbersAreReadInTheSameWayInAll) {
     EXPECT_EQ(number, 1410.75);
     EXPECT_EQ(json, 1410.75);
   }
+}
+
+TEST(Threads, WorkThatFailsIsTheLastToBegin) {
+  size_t begun = 0;
+  const auto work = [&](size_t i) {
+    ++begun;
+    if (i == 3) throw std::runtime_error("3");
+  };
+  EXPECT_THROW(run_all(10, 1, work), std::runtime_error);
+  EXPECT_EQ(begun, 4u);
 }
 
 #ifndef __SANITIZE_ADDRESS__  // which itself needs more memory than the limit

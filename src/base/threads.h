@@ -59,15 +59,19 @@ void run_parallel(size_t count, int wanted, const std::function<void()>& called,
   if (stopped) std::rethrow_exception(stopped);
 }
 
-/// The same for work that may throw: throws the first exception at the end.
+/// The same for work that may throw: what has not begun by then is left out, and the first
+/// exception is thrown at the end.
 template <typename Work>
 void run_all(size_t count, int wanted, const Work& work) {
   std::mutex mutex;
   std::exception_ptr thrown;
+  std::atomic<bool> stop{false};
   run_parallel(count, wanted, nullptr, [&](size_t i) {
+    if (stop) return;
     try {
       work(i);
     } catch (...) {
+      stop = true;
       const std::lock_guard lock(mutex);
       if (!thrown) thrown = std::current_exception();
     }

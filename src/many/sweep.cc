@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <iterator>
 #include <map>
 #include <mutex>
@@ -196,18 +195,11 @@ SweepResult run_sweep(const std::string& spec_file, const std::string& output, i
   SharedLayers layers;
   Progress progress{.total = lists.size() - csv.rows(), .unit = "combinations", .note = ""};
   std::mutex mutex;
-  std::atomic<bool> failed{false};
-  // A disk that is full: the combinations that are left are not computed for nothing.
+  // Where the disk is full, the combinations that are left are not computed.
   run_all(lists.size(), options.threads, [&](size_t place) {
     const size_t index = lists.index_at(place);
-    if (csv.has(index) || failed) return;
-    const std::string cells = cells_of(jobs.run(index, {.layers = &layers}));
-    try {
-      csv.add(index, cells);
-    } catch (...) {
-      failed = true;
-      throw;
-    }
+    if (csv.has(index)) return;
+    csv.add(index, cells_of(jobs.run(index, {.layers = &layers})));
     if (!show) return;
     const std::lock_guard lock(mutex);
     ++progress.done;

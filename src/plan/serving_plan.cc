@@ -298,9 +298,9 @@ class ServingSearch {
   }
 
   /// The limit of the length with which a server starts, where it needs one and none is asked for.
-  std::optional<int64_t> needed_limit(const ServingCandidate& c) const {
+  /// `known`: of the same layouts as in simulate_servers, without that limit.
+  std::optional<int64_t> needed_limit(const ServingCandidate& c, KnownServer& known) const {
     if (plan_.used.execution.max_model_len) return std::nullopt;
-    KnownServer known;
     const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
                               request_of(plan_, c), known);
     return layout.needs_limit() ? std::optional(layout.longest()) : std::nullopt;
@@ -308,10 +308,10 @@ class ServingSearch {
 
   /// Layouts that differ in the number of servers have the same steps.
   void simulate_servers(const std::vector<ServingCandidate>& layouts, Found& found) const {
-    KnownServer known;
+    KnownServer unlimited, known;
     for (ServingCandidate c : layouts) {
       try {
-        c.max_model_len = needed_limit(c);
+        c.max_model_len = needed_limit(c, unlimited);
         const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
                                   request_of(plan_, c), known);
         LoadSearch(query_, plan_, found).run(c, layout);
