@@ -98,10 +98,10 @@ TEST(Xz, WhatIsDamagedAnywhereIsAnError) {
   const auto path = folder.path() / "rows.csv.xz";
   const std::string both = kFirstStream + kSecondStream;
   const std::string message = "not a whole .xz file: it ends early, is damaged, or has other bytes";
-  for (const std::string& after : {"x", "rows.csv.xz",
-                                   "\xfd"
-                                   "7zXZ"}) {
-    write_file(path, both + after);
+  for (const std::string_view after : {"x", "rows.csv.xz",
+                                       "\xfd"
+                                       "7zXZ"}) {
+    write_file(path, both + std::string(after));
     EXPECT_ERROR(read_measurement_text(path), kInput, message);
   }
   write_file(path, both + std::string(3, '\0'));
