@@ -6,10 +6,10 @@ file(GLOB_RECURSE unit_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${
 list(FILTER unit_tests EXCLUDE REGEX
      "^src/(accelerator/|scenario/threads_test|command/|embedding/|placement/|plan/|sim/step_bound_test|tuning/)")
 # A program of tests. It runs in TILECAST_TEST_SHARDS processes, one that is SMALL in one: starting one takes longer than most
-# tests. LONG: tests that take seconds, of gtest's patterns; they run in a process of their own and are not fast.
+# tests. LONG: tests that take seconds, of gtest's patterns; they run in a process of their own and are not fast. LONG_LABELS: its labels.
 set(TILECAST_TEST_SHARDS "2" CACHE STRING "Processes that each program of tests is divided into; 0: one for each test")
 function(tilecast_test_program name)
-  cmake_parse_arguments(ARG "SMALL" "LONG;TIMEOUT;LABELS" "SOURCES;USES" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "LONG;LONG_LABELS;TIMEOUT;LABELS" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE tests/support)
   target_link_libraries(${name} PRIVATE ${ARG_USES} GTest::gtest_main)
@@ -37,6 +37,9 @@ function(tilecast_test_program name)
   if(ARG_LONG)
     add_test(NAME ${name}.long COMMAND ${name} --gtest_brief=1 --gtest_filter=${ARG_LONG})
     list(REMOVE_ITEM properties LABELS fast)
+    if(ARG_LONG_LABELS)
+      list(APPEND properties LABELS ${ARG_LONG_LABELS})
+    endif()
     set_tests_properties(${name}.long PROPERTIES ${properties})
   endif()
 endfunction()
@@ -88,7 +91,8 @@ foreach(target IN LISTS corpora)
 endforeach()
 # Bounds against simulations, parts of a search against those of a forecast.
 file(GLOB plan_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*_test.cc)
-tilecast_test_program(plan_tests SOURCES ${plan_tests} src/sim/step_bound_test.cc USES tilecast_plan TIMEOUT 1500)
+tilecast_test_program(plan_tests SOURCES ${plan_tests} src/sim/step_bound_test.cc USES tilecast_plan TIMEOUT 1500
+  LONG "Divisibility.OfEachCandidate*:ServingPlan.PruningKeepsTheAnswerOfTheFullSearch" LONG_LABELS slow)
 set_source_files_properties(src/plan/divisibility_test.cc PROPERTIES
   COMPILE_DEFINITIONS TILECAST_MODELS="${PROJECT_SOURCE_DIR}/data/models")
 

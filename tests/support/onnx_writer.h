@@ -44,7 +44,7 @@ inline std::string external(const std::string& name, const Dims& dims, int64_t o
 }
 inline std::string integers(const std::string& name, const std::vector<int64_t>& values) {
   std::string raw(values.size() * sizeof(int64_t), '\0');
-  std::memcpy(raw.data(), values.data(), raw.size());
+  if (!values.empty()) std::memcpy(raw.data(), values.data(), raw.size());
   return tensor(name, {static_cast<int64_t>(values.size())}, kInt64, raw);
 }
 inline std::string scalar(const std::string& name, float value) {
