@@ -6,10 +6,11 @@ file(GLOB_RECURSE unit_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${
 list(FILTER unit_tests EXCLUDE REGEX
      "^src/(accelerator/|scenario/threads_test|command/|embedding/|placement/|plan/|sim/step_bound_test|tuning/)")
 # A program of tests. It runs in TILECAST_TEST_SHARDS processes, one that is SMALL in one: starting one takes longer than most
-# tests. LONG: tests that take seconds, of gtest's patterns; they run in a process of their own and are not fast. LONG_LABELS: its labels.
+# tests. LONG and SLOW are patterns of gtest: tests that take seconds run in a process of their own, which is not fast; one
+# for all SLOW tests has the label slow.
 set(TILECAST_TEST_SHARDS "2" CACHE STRING "Processes that each program of tests is divided into; 0: one for each test")
 function(tilecast_test_program name)
-  cmake_parse_arguments(ARG "SMALL" "LONG;LONG_LABELS;TIMEOUT;LABELS" "SOURCES;USES" ${ARGN})
+  cmake_parse_arguments(ARG "SMALL" "LONG;SLOW;TIMEOUT;LABELS" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE tests/support)
   target_link_libraries(${name} PRIVATE ${ARG_USES} GTest::gtest_main)
@@ -30,17 +31,18 @@ function(tilecast_test_program name)
   endif()
   math(EXPR last "${processes} - 1")
   foreach(shard RANGE ${last})
-    add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1 --gtest_filter=-${ARG_LONG})
+    add_test(NAME ${name}.${shard} COMMAND ${name} --gtest_brief=1 --gtest_filter=-${ARG_LONG}:${ARG_SLOW})
     set_tests_properties(${name}.${shard} PROPERTIES ${properties}
       ENVIRONMENT "GTEST_TOTAL_SHARDS=${processes};GTEST_SHARD_INDEX=${shard}")
   endforeach()
   if(ARG_LONG)
     add_test(NAME ${name}.long COMMAND ${name} --gtest_brief=1 --gtest_filter=${ARG_LONG})
     list(REMOVE_ITEM properties LABELS fast)
-    if(ARG_LONG_LABELS)
-      list(APPEND properties LABELS ${ARG_LONG_LABELS})
-    endif()
     set_tests_properties(${name}.long PROPERTIES ${properties})
+  endif()
+  if(ARG_SLOW)
+    add_test(NAME ${name}.slow COMMAND ${name} --gtest_brief=1 --gtest_filter=${ARG_SLOW})
+    set_tests_properties(${name}.slow PROPERTIES TIMEOUT 600 LABELS slow)
   endif()
 endfunction()
 
@@ -48,7 +50,8 @@ tilecast_test_program(tilecast_tests
   SOURCES ${unit_tests} tests/graphs_test.cc tests/model_types_test.cc tests/published_test.cc
     tests/snapshot/moved.cc tests/snapshot/moved_test.cc
   USES tilecast_evaluate tilecast_many tilecast_train LABELS fast TIMEOUT 1500
-  LONG "Batches.*:PassCache.*:RecommendationForecast.*")
+  LONG "RecommendationForecast.*:OnnxInputs.*:OnnxBudget.*:Locale.*:Xz.*"
+  SLOW "Batches.*:PassCache.ForecastsDoNotDependOnEarlierOnes")
 set_source_files_properties(src/laws/constants_test.cc PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON
   COMPILE_DEFINITIONS TILECAST_LAWS="${PROJECT_SOURCE_DIR}/data/laws")
 set_source_files_properties(tests/model_types_test.cc PROPERTIES
@@ -92,7 +95,7 @@ endforeach()
 # Bounds against simulations, parts of a search against those of a forecast.
 file(GLOB plan_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*_test.cc)
 tilecast_test_program(plan_tests SOURCES ${plan_tests} src/sim/step_bound_test.cc USES tilecast_plan TIMEOUT 1500
-  LONG "Divisibility.OfEachCandidate*:ServingPlan.PruningKeepsTheAnswerOfTheFullSearch" LONG_LABELS slow)
+  SLOW "Divisibility.OfEachCandidate*:ServingPlan.PruningKeepsTheAnswerOfTheFullSearch")
 set_source_files_properties(src/plan/divisibility_test.cc PROPERTIES
   COMPILE_DEFINITIONS TILECAST_MODELS="${PROJECT_SOURCE_DIR}/data/models")
 
