@@ -104,7 +104,7 @@ set_source_files_properties(src/plan/divisibility_test.cc PROPERTIES
 tilecast_test_program(threads_tests SMALL SOURCES src/scenario/threads_test.cc USES tilecast_scenario tilecast_report LABELS fast)
 
 # Without the names of nodes, forecasts are the same.
-tilecast_test_program(names_tests SOURCES tests/names_test.cc USES tilecast_scenario TIMEOUT 600)
+tilecast_test_program(names_tests SOURCES tests/names_test.cc USES tilecast_scenario LABELS slow TIMEOUT 600)
 
 # Thousands of random requests against the laws that every forecast keeps.
 tilecast_test_program(property_tests SOURCES tests/properties_test.cc USES tilecast_scenario tilecast_report
