@@ -9,10 +9,12 @@ list(FILTER unit_tests EXCLUDE REGEX
 # tests. LONG and SLOW are patterns of gtest: tests that take seconds run in a process of their own, which is not fast; one
 # for all SLOW tests has the label slow.
 set(TILECAST_TEST_SHARDS "2" CACHE STRING "Processes that each program of tests is divided into; 0: one for each test")
+set(TILECAST_TEST_OPTIONS "" CACHE STRING "Further options of the compiler for tests: -O0 compiles them in half the time under sanitizers")
 function(tilecast_test_program name)
   cmake_parse_arguments(ARG "SMALL" "LONG;SLOW;TIMEOUT;LABELS" "SOURCES;USES" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_include_directories(${name} PRIVATE tests/support)
+  target_compile_options(${name} PRIVATE ${TILECAST_TEST_OPTIONS})
   target_link_libraries(${name} PRIVATE ${ARG_USES} GTest::gtest_main)
   set(properties TIMEOUT ${ARG_TIMEOUT})
   if(NOT ARG_TIMEOUT)
