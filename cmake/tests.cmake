@@ -97,7 +97,7 @@ endforeach()
 # Bounds against simulations, parts of a search against those of a forecast.
 file(GLOB plan_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/plan/*_test.cc)
 tilecast_test_program(plan_tests SOURCES ${plan_tests} src/sim/step_bound_test.cc USES tilecast_plan TIMEOUT 1500
-  SLOW "Divisibility.OfEachCandidate*:ServingPlan.PruningKeepsTheAnswerOfTheFullSearch")
+  SLOW "Divisibility.OfEachCandidate*:*Plan.Pruning*:TrainingPlan.CandidatesAreThose*:StepBound.NeverExceeds*:ServingPlan.LoadThatIsLeftOut*")
 set_source_files_properties(src/plan/divisibility_test.cc PROPERTIES
   COMPILE_DEFINITIONS TILECAST_MODELS="${PROJECT_SOURCE_DIR}/data/models")
 
