@@ -1,5 +1,11 @@
 #pragma once
 
+// How a question ends without an answer: by an error, or at the limits of memory and time that it
+// was given. An answer does not depend on these limits, so they are no part of a request.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 
@@ -23,6 +29,40 @@ class Error : public std::runtime_error {
 
  private:
   ErrorKind kind_;
+};
+
+/// Limits of one question.
+struct Limits {
+  /// By which the process may grow, and what a single part of the work may take (a file once it is
+  /// read, a graph, the operations of a step). Default: each part has a limit that no known model,
+  /// trace or cluster comes near.
+  std::optional<int64_t> memory_bytes;
+  std::optional<double> seconds;  ///< default: none
+};
+
+/// Ends a question that reaches its limits. It is no Error: a search that tries many things and
+/// counts those that end in an Error does not go on after this.
+class LimitReached : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+class Budget;
+
+/// While it lives, whatever the thread that made it asks keeps to the limits, files that it reads
+/// and threads that it starts included. `LimitReached`, or Error{kUnsupported} for a part that is
+/// too large, says what was reached, where, and which option allows more. The inner one of two
+/// scopes counts.
+class LimitScope {
+ public:
+  explicit LimitScope(const Limits& limits);
+  ~LimitScope();
+  LimitScope(const LimitScope&) = delete;
+  LimitScope& operator=(const LimitScope&) = delete;
+
+ private:
+  std::unique_ptr<const Budget> budget_;
+  const Budget* before_;
 };
 
 }  // namespace tilecast

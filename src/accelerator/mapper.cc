@@ -11,6 +11,7 @@
 #include "accelerator/nest_times.h"
 #include "accelerator/tiling.h"
 #include "accelerator/traffic.h"
+#include "base/budget.h"
 #include "tilecast/error.h"
 
 namespace tilecast::accelerator {
@@ -235,6 +236,7 @@ class Climb {
       if (!std::exchange(seen[ranked[i].choice.order], true) || i < options_.seeds)
         try_out(ranked[i]);
     for (bool better = true; better;) {
+      Budget::here().check("looking for the mapping of a layer");
       const std::vector<Candidate> near = all_.near(best_.choice);
       better = std::any_of(near.begin(), near.end(),
                            [&](const Candidate& next) { return try_out(next); });

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "base/budget.h"
+
 namespace tilecast::accelerator {
 
 Simulator::Simulator(const Machine& machine, const LoopNest& nest)
@@ -82,6 +84,7 @@ Passage Simulator::issue(int32_t index) {
   const Unit& unit = machine_.units[instruction.unit];
   const auto fetch = static_cast<size_t>(unit.fetch);
 
+  go_on("running the instructions of an accelerator");
   Passage passage;
   Ticks* held = least(buffers_[fetch]);
   passage.fetched = std::max(times_[fetch], *held);

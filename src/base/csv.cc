@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "base/budget.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "tilecast/error.h"
@@ -13,12 +14,10 @@
 namespace tilecast {
 namespace {
 
-// A cell takes sixteen times the memory of its shortest text: limits that no table of measurements
-// comes near (the largest public one has 17 million cells, 165 MB), but that a file which is made
-// to fill memory does.
+// No table of measurements comes near these.
 constexpr size_t kLongestCell = 1 << 20;  ///< bytes
 constexpr size_t kMostCells = 1 << 14;    ///< of a row
-constexpr size_t kMostRecordBytes = size_t{3} << 30;
+constexpr int64_t kMostGrowth = 8;        ///< of the text in memory, beside kTableBytes
 
 struct Record {
   std::vector<std::string> cells;
@@ -34,6 +33,9 @@ class Splitter {
       : separator_(separator), line_(line), where_(where) {}
 
   std::vector<Record> split(std::string_view text) {
+    BudgetPart part = kTableBytes;
+    part.usual += kMostGrowth * static_cast<int64_t>(text.size());
+    most_bytes_ = Budget::here().most(part);
     for (size_t i = 0; i < text.size(); ++i) {
       take(text[i]);
       if (cell_.size() > kLongestCell)
@@ -104,16 +106,21 @@ class Splitter {
     if (state_ == State::kAfterQuote) end -= blanks_ + 1;  // the closing quote
     record_.push_back(cell_.substr(0, end));
     // As libstdc++ stores it: short texts within the object.
-    bytes_ += sizeof(std::string) + (end > 15 ? end : 0);
+    bytes_ += static_cast<int64_t>(sizeof(std::string) + (end > 15 ? end : 0));
     if (record_.size() > kMostCells) fail(fmt::format("more than {} cells", kMostCells));
-    if (bytes_ > kMostRecordBytes) fail("the table is too large for memory; divide the file");
+    if (bytes_ > most_bytes_)
+      fail(
+          fmt::format("the table takes more than {} of memory; divide the file, or allow more with "
+                      "`max-memory`",
+                      format_bytes(most_bytes_)));
     cell_.clear();
     blanks_ = 0;
     state_ = State::kCellStart;
   }
 
   void end_row() {
-    bytes_ += sizeof(Record);
+    go_on("reading a table");
+    bytes_ += static_cast<int64_t>(sizeof(Record));
     records_.push_back({std::move(record_), first_line_});
     record_.clear();
     state_ = State::kRowStart;
@@ -126,7 +133,7 @@ class Splitter {
   char separator_;
   size_t line_;
   const std::string& where_;
-  size_t bytes_ = 0;  ///< of the records
+  int64_t bytes_ = 0, most_bytes_ = 0;  ///< of the records
   State state_ = State::kRowStart;
   size_t first_line_ = 0;
   std::string cell_;

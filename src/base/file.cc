@@ -20,7 +20,8 @@ namespace tilecast {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr size_t kPiece = 64 << 10;  ///< bytes that PartlyReadFile reads at once
+constexpr size_t kPiece = 4 << 10;   ///< bytes that PartlyReadFile reads at least
+constexpr size_t kPiecesAhead = 15;  ///< that it reads further where parts follow each other
 
 /// A path as a message may show it.
 std::string shown(const fs::path& path) { return printable(path.string()); }
@@ -152,6 +153,7 @@ PartlyReadFile::PartlyReadFile(const fs::path& path) : path_(path) {
     void* start = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (start == MAP_FAILED) cannot_read(path, errno);
+    ::madvise(start, size, MADV_NOHUGEPAGE);  // 2 MiB for a few bytes; old kernels know no such
     content_ = {static_cast<const char*>(start), size};
     loaded_.resize((size - 1) / kPiece + 1);
   }
@@ -169,8 +171,11 @@ void PartlyReadFile::load(std::string_view part) {
   const size_t last = first + part.size() - 1;
   for (size_t piece = first / kPiece; piece <= last / kPiece; ++piece) {
     if (loaded_[piece]) continue;
+    size_t wanted = last / kPiece + 1;
+    if (piece > 0 && loaded_[piece - 1])
+      wanted = std::min(loaded_.size(), std::max(wanted, piece + 1 + kPiecesAhead));
     size_t end = piece + 1;  // of the pieces that are read at once
-    while (end <= last / kPiece && !loaded_[end]) ++end;
+    while (end < wanted && !loaded_[end]) ++end;
     size_t at = piece * kPiece;
     const size_t stop = std::min(content_.size(), end * kPiece);
     while (at < stop) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <new>
 
+#include "base/budget.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "tilecast/error.h"
@@ -13,11 +14,6 @@ namespace tilecast {
 namespace {
 
 constexpr size_t kMaxNotFinite = 1000;
-
-/// Less than a gigabyte once read; the largest config.json has some thousand values.
-constexpr size_t kMaxValues = 5'000'000;
-/// Bytes of a value in memory, at most: a tree's node with a key, or a list while it grows.
-constexpr size_t kBytesPerValue = 160;
 
 struct Place {
   size_t line = 1, column = 1;
@@ -80,10 +76,13 @@ class Scan {
   }
 
   void count_value() {
-    if (++values > kMaxValues)
-      throw Error(
-          ErrorKind::kInput,
-          fmt::format("{}: holds more than {} values; is it the right file?", where_, kMaxValues));
+    go_on("reading JSON");
+    const int64_t most = Budget::here().most(kJsonValues);
+    if (static_cast<int64_t>(++values) > most)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: holds more than {} values; is it the right file? `max-memory` "
+                              "allows more",
+                              where_, most));
   }
 
   void open(size_t at) {
@@ -216,7 +215,7 @@ Json parse_scanned(std::string_view text, const std::string& where, const Scan& 
   try {
     // Where memory is short, it must show now: nlohmann's destructor allocates too, and may not
     // fail. A new expression that nobody uses would be optimized away, a call is not.
-    ::operator delete(::operator new(scan.values * kBytesPerValue + text.size()));
+    ::operator delete(::operator new(scan.values * size_t{kJsonValues.bytes_each} + text.size()));
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::kIo, where + ": out of memory while reading JSON of " +
                                     format_bytes(static_cast<int64_t>(text.size())));

@@ -12,7 +12,7 @@ namespace {
 
 /// Types of texts that have a form of their own, by the placeholder in help.
 std::string text_type(const CommandOption& option) {
-  if (option.value.starts_with("N|")) return "int | str";
+  if (option.value.starts_with("N|") || option.value == "SIZE") return "int | str";
   if (option.value == "NAME=N") return "str | Mapping[str, float]";
   if (option.value == "PRICE") return "float | str | Mapping[str, float]";
   if (option.value == "CLOCK") return "float | str";

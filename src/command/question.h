@@ -2,6 +2,8 @@
 
 // The table of questions. The command line and Python ask them; neither has rules of its own.
 
+#include <functional>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -65,12 +67,18 @@ Question doctor_question();
 
 namespace internal {
 
+/// With the options of limits, which all questions have.
+std::vector<OptionGroup> with_limits(std::vector<OptionGroup> groups);
+/// The answer within the given limits, whose options `ask` does not get. Throws Error{kUnsupported}
+/// if it takes more.
+Reply ask_within_limits(Given given, const std::function<Reply(const Given&)>& ask);
+
 template <typename Typed>
 concept UsesForecaster = requires(Typed typed) { typed.forecaster; };
 
 template <auto Groups>
 const OptionIndex& index_of() {
-  static const OptionIndex index{Groups()};
+  static const OptionIndex index{with_limits(Groups())};
   return index;
 }
 
@@ -84,14 +92,16 @@ Question question_of(std::string_view name, std::string_view help,
                      std::vector<AnswerType>&& answers) {
   return {.name = name,
           .help = help,
-          .groups = Groups,
+          .groups = [] { return internal::with_limits(Groups()); },
           .ask =
-              [](const Given& given, const Asking& asking) {
-                Typed typed;
-                if constexpr (internal::UsesForecaster<Typed>)
-                  typed.forecaster.read = asking.forecaster;
-                internal::index_of<Groups>().read(given, &typed);
-                return Answer(std::move(typed), given, asking);
+              [](const Given& all, const Asking& asking) {
+                return internal::ask_within_limits(all, [&](const Given& given) {
+                  Typed typed;
+                  if constexpr (internal::UsesForecaster<Typed>)
+                    typed.forecaster.read = asking.forecaster;
+                  internal::index_of<Groups>().read(given, &typed);
+                  return Answer(std::move(typed), given, asking);
+                });
               },
           .index = internal::index_of<Groups>,
           .answers = std::move(answers),

@@ -63,6 +63,42 @@ TEST(Questions, WhatIsMissingIsNamed) {
   }
 }
 
+std::string error_of(const Question& asked, const Given& given) {
+  try {
+    asked.ask(given, {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Questions, AllHaveLimitsOfMemoryAndTime) {
+  for (const Question& one : questions()) {
+    EXPECT_NE(one.index().find("max-memory"), nullptr) << one.name;
+    EXPECT_NE(one.index().find("max-seconds"), nullptr) << one.name;
+  }
+  Given given = {{"MODEL", {.texts = {"llama-3-8b"}, .model = {}, .gpus = {}}},
+                 {"gpu", {.texts = {"H100"}, .model = {}, .gpus = {}}},
+                 {"max-memory", {.texts = {"8GB"}, .model = {}, .gpus = {}}},
+                 {"max-seconds", {.texts = {"600"}, .model = {}, .gpus = {}}}};
+  const Question& forecast = question("forecast");
+  EXPECT_EQ(error_of(forecast, given), "");
+  for (const char* text : {"", "x", "-1", "0", "8 GB", "1e3B", "8XB"}) {
+    given["max-memory"].texts = {text};
+    EXPECT_EQ(
+        error_of(forecast, given),
+        "`max-memory`: expected a size like 512MiB or 4GB, found '" + std::string(text) + "'");
+  }
+  given["max-memory"].texts = {"512MiB"};
+  for (const char* text : {"", "x", "-1", "0", "inf", "nan", "1s"}) {
+    given["max-seconds"].texts = {text};
+    EXPECT_EQ(error_of(forecast, given),
+              "`max-seconds`: expected a number above 0, found '" + std::string(text) + "'");
+  }
+  given["max-seconds"].texts = {"1e-9"};
+  EXPECT_EQ(error_of(forecast, given).find("stopped after 1e-09 s, the limit, while "), 0u);
+}
+
 TEST(Questions, AnswersHaveViewsByName) {
   const Given given = {{"KIND", {.texts = {"all_reduce"}, .model = {}, .gpus = {}}},
                        {"cluster", {.texts = {"dgx-h100"}, .model = {}, .gpus = {}}},

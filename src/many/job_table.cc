@@ -25,6 +25,8 @@ template <typename Work>
 JobResult catching(const Work& work) {
   try {
     return {work(), ""};
+  } catch (const LimitReached&) {
+    throw;  // of all rows
   } catch (const Error& error) {
     return {std::nullopt, error.what()};
   } catch (const std::bad_alloc&) {

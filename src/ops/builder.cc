@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/budget.h"
 #include "base/check.h"
 #include "base/checked.h"
 #include "ops/op_def.h"
@@ -70,6 +71,9 @@ TensorId GraphBuilder::scales(const std::string& name, QuantScheme scheme, int64
 std::vector<TensorId> GraphBuilder::add(std::string_view op, std::vector<TensorId> inputs,
                                         std::string name, std::vector<Attribute> attributes) {
   TILECAST_CHECK(!graph_.segments.empty()) << "a node before the first segment";
+  go_on("building a graph");
+  const std::string_view where = graph_.name.empty() ? std::string_view("the model") : graph_.name;
+  Budget::here().allow(kGraphNodes, static_cast<int64_t>(graph_.nodes.size()), where);
   Node node{.name = std::move(name),
             .op = require_op(op),
             .inputs = std::move(inputs),
@@ -113,6 +117,7 @@ void lower_node(const Graph& graph, const Node& node, std::vector<Kernel>& kerne
       OpContext{graph, node}.fail("a module has no kernels until it is decomposed or fused");
     return;
   }
+  go_on("adding up the work of a graph");
   const size_t first = kernels.size();
   definition.work({graph, node}, kernels);
   for (size_t i = first; i < kernels.size(); ++i) {

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "ops/builder.h"
 #include "ops/op_def.h"
 #include "ops/validate.h"
@@ -6,23 +8,28 @@
 namespace tilecast {
 namespace {
 
-const Node* maker(const Graph& graph, TensorId id) {
-  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
-    for (const TensorId output : node->outputs) {
-      if (output == id) return &*node;
-    }
+/// The number of the node before number `end` that makes the tensor; -1: there is none.
+int32_t maker_before(const Graph& graph, int32_t end, TensorId id) {
+  while (--end >= 0) {
+    const std::vector<TensorId>& outputs = graph.nodes[static_cast<size_t>(end)].outputs;
+    if (std::find(outputs.begin(), outputs.end(), id) != outputs.end()) return end;
   }
-  return nullptr;
+  return -1;
 }
 
 /// Whether a linear layer computes the tensor, with pointwise operators in between (softcapping).
+/// Nodes are sorted, so each is looked at once.
 bool is_logits(const Graph& graph, TensorId id) {
   const OpId linear = require_op("linear"), tanh = require_op("tanh");
-  const Node* node = maker(graph, id);
-  if (node == nullptr || node->op == tanh) return false;  // a pooler, whose output is a feature
-  while (node != nullptr && node->op != linear && op_def(node->op).pointwise_flops)
-    node = maker(graph, node->inputs[0]);
-  return node != nullptr && node->op == linear;
+  int32_t at = maker_before(graph, static_cast<int32_t>(graph.nodes.size()), id);
+  // A pooler ends in tanh; its output is a feature.
+  if (at >= 0 && graph.nodes[static_cast<size_t>(at)].op == tanh) return false;
+  while (at >= 0) {
+    const Node& node = graph.nodes[static_cast<size_t>(at)];
+    if (node.op == linear || !op_def(node.op).pointwise_flops) return node.op == linear;
+    at = maker_before(graph, at, node.inputs[0]);
+  }
+  return false;
 }
 
 }  // namespace

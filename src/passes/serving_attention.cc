@@ -37,8 +37,9 @@ TensorId ServingStep::join(TensorId buffer, std::vector<TensorId> parts, const s
   if (parts.size() == 1) return parts.front();
   for (const TensorId part : parts) {
     const TensorId own = to_.tensor(part).storage;
-    for (Tensor& tensor : to_.tensors) {
-      if (tensor.storage == own) tensor.storage = to_.tensor(buffer).storage;
+    // No tensor before it shares its storage.
+    for (auto tensor = to_.tensors.begin() + own; tensor != to_.tensors.end(); ++tensor) {
+      if (tensor->storage == own) tensor->storage = to_.tensor(buffer).storage;
     }
   }
   parts.insert(parts.begin(), buffer);

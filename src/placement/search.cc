@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/budget.h"
 #include "base/rng.h"
 #include "placement/state.h"
 
@@ -70,6 +71,7 @@ class Search {
   /// Inserts tables of the slowest ranks again, then exchanges pairs, as long as the score falls.
   void improve() {
     for (bool better = true; better;) {
+      Budget::here().check("placing tables");
       better = false;
       for (const size_t table : state_.critical_tables()) {
         const double before = state_.score();

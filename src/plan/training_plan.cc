@@ -110,9 +110,7 @@ class TrainingPlanner {
       rank_by_time(
           search, query_,
           [&](const TrainingCandidate& c) { return forecast_of(plan, c).latency_s.high; }, plan);
-    if (plan.ranked == 0)
-      throw Error(ErrorKind::kInternal,
-                  "no simulation of a configuration ended: " + plan.failures.begin()->first);
+    if (plan.ranked == 0) search.refuse_empty();
     find_alternatives(search, query_, plan);
     plan.simulated = static_cast<size_t>(
         std::count_if(plan.candidates.begin(), plan.candidates.end(),

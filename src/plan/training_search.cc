@@ -143,18 +143,19 @@ void TrainingSearch::simulate(const std::vector<size_t>& indices) {
     else
       found->second.push_back(i);
   }
-  std::vector<std::map<std::string, int64_t>> failures(groups.size());
+  std::vector<ReasonCounts> impossible(groups.size()), failures(groups.size());
   run_all(groups.size(), query_.threads, [&](size_t g) {
     for (const size_t i : groups[g].second) {
       try {
         groups[g].first->simulate(plan_.candidates[i]);
       } catch (const Error& error) {
         plan_.candidates[i].latency_s.reset();
-        failures[g][error.what()] += 1;
+        count_error(error, impossible[g], failures[g]);
       }
     }
   });
-  for (const auto& counts : failures) add_counts(plan_.failures, counts);
+  for (const ReasonCounts& counts : impossible) add_counts(plan_.impossible, counts);
+  for (const ReasonCounts& counts : failures) add_counts(plan_.failures, counts);
   constexpr size_t kKept = 16;  // neighbours in the order of bounds are often of a few groups
   while (caches_.size() > kKept) caches_.pop_back();
 }

@@ -32,6 +32,10 @@ class TrainingSearch {
   /// Simulates the candidates with these indices. One that fails stays without a time.
   void simulate(const std::vector<size_t>& indices);
 
+  /// Throws an Error with what is in the way, where there is no candidate, or none that can be
+  /// simulated.
+  [[noreturn]] void refuse_empty() const;
+
  private:
   struct Judged {
     std::vector<TrainingCandidate> candidates;
@@ -44,7 +48,6 @@ class TrainingSearch {
 
   Judged judge_family(const std::vector<CandidateGroup>& groups, size_t first, size_t end) const;
   void judge_group(const CandidateGroup& group, Judged& out) const;
-  [[noreturn]] void refuse_empty() const;
   GroupCache& cache_of(const TrainingCandidate& candidate);
 
   const TrainingFacts& facts_;

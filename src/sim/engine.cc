@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/budget.h"
 #include "base/check.h"
 #include "tilecast/error.h"
 
@@ -126,14 +127,16 @@ void Engine::limit_work(const Lane& lane) {
   shared_.work += 10;
   for (const std::vector<Scheduled>& step : lane.step)
     shared_.work += static_cast<int64_t>(step.size());
-  if (shared_.work <= kMostWork) return;
+  go_on("simulating a server");
+  if (shared_.work <= kMostWork || Budget::here().has_deadline()) return;
   const auto done = std::count_if(shared_.times.begin(), shared_.times.end(),
                                   [](const RequestTimes& t) { return t.last_s > 0; });
-  throw Error(ErrorKind::kUnsupported,
-              fmt::format("the simulation takes too many steps: {} of {} requests are answered; "
-                          "ask for fewer (`requests`), or for steps of more tokens "
-                          "(`max-num-batched-tokens`)",
-                          done, shared_.times.size()));
+  throw Error(
+      ErrorKind::kUnsupported,
+      fmt::format("the simulation takes too many steps: {} of {} requests are answered; "
+                  "ask for fewer (`requests`), or for steps of more tokens "
+                  "(`max-num-batched-tokens`), or state with `max-seconds` how long it may take",
+                  done, shared_.times.size()));
 }
 
 /// The caches grow by what further steps add; `alike_steps` has found room for it.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/budget.h"
 #include "base/check.h"
 
 namespace tilecast {
@@ -13,6 +14,8 @@ EventGraph::StreamId EventGraph::add_stream() {
 
 EventGraph::Op EventGraph::add(std::span<const StreamId> streams, double duration_s) {
   const auto op = static_cast<Op>(ops_.size());
+  go_on("simulating a training step");
+  Budget::here().allow(kStepOperations, op, "the pipeline with all of its micro-batches");
   ops_.push_back({.duration_s = duration_s, .waits = {}});
   for (const StreamId stream : streams) {
     Op& last = last_[static_cast<size_t>(stream)];
@@ -77,6 +80,7 @@ std::vector<EventGraph::Run> EventGraph::run_without_sharing() const {
   size_t done = 0;
   for (; done < ready.size(); ++done) {
     const auto i = static_cast<size_t>(ready[done]);
+    go_on("simulating a training step");
     Run& run = runs[i];
     for (const Wait& w : ops_[i].waits) {
       const Run& before = runs[static_cast<size_t>(w.op)];

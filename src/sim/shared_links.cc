@@ -20,6 +20,7 @@
 #include <map>
 #include <queue>
 
+#include "base/budget.h"
 #include "base/check.h"
 #include "sim/events.h"
 
@@ -74,6 +75,7 @@ class EventGraph::SharedRun {
       if (states_[i].open == 0) start(static_cast<Op>(i), 0);
     }
     while (!events_.empty()) {
+      go_on("simulating a training step");
       const Event event = events_.top();
       events_.pop();
       if (event.released) {

@@ -4,6 +4,8 @@
 #include <array>
 #include <map>
 
+#include "base/budget.h"
+#include "base/checked.h"
 #include "sim/events.h"
 #include "sim/step_replicas.h"
 #include "sim/step_times.h"
@@ -39,6 +41,7 @@ class StepSimulation {
   }
 
   StepTimes run(Events events) {
+    allow_passes();
     for (int64_t s = 0; s < step_.pipeline.stages; ++s) add_stage(s);
     connect_stages();
     finish();
@@ -54,6 +57,15 @@ class StepSimulation {
   }
 
  private:
+  /// Each pass is an operation, and sends its result by another.
+  void allow_passes() const {
+    const PipelineShape& p = step_.pipeline;
+    const int64_t passes = checked_product(
+        {2, p.stages, p.chunks, p.microbatches, static_cast<int64_t>(replicas_.factors.size())});
+    Budget::here().allow(kStepOperations, checked_multiply(p.stages > 1 ? 2 : 1, passes),
+                         "the pipeline with all of its micro-batches");
+  }
+
   /// Out and in.
   struct RankLinks {
     std::array<EventGraph::LinkId, 2> node, network;

@@ -8,6 +8,8 @@
 #include <cmath>
 #include <utility>
 
+#include "base/budget.h"
+
 namespace tilecast::tuning {
 namespace {
 
@@ -133,6 +135,7 @@ std::vector<LegalSet> search_parameters(const Translator& translator, const Rule
   hypotheses[0].state = translator.start();
   hypotheses[0].last = values.size();  // the start
   for (size_t step = 0; step < file.tokens().size(); ++step) {
+    Budget::here().check("searching parameters of a kernel");
     std::vector<Candidate> candidates;
     for (size_t i = 0; i < hypotheses.size(); ++i) {
       Hypothesis& from = hypotheses[i];

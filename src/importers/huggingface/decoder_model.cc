@@ -124,8 +124,8 @@ void read_layer_schemes(DecoderConfig& config, const std::string& where, Checkpo
       config.layers[index].schemes.push_back(scheme);
     }
   };
-  // No published model has more layers; further layers are treated like the last of these.
-  constexpr size_t kMaxAsked = 2048;
+  // Published models have up to 126 layers; further layers are treated like the last of these.
+  constexpr size_t kMaxAsked = 512;
   for (size_t i = 0; i < config.layers.size(); ++i) {
     if (i >= kMaxAsked) {
       config.layers[i].schemes = config.layers[kMaxAsked - 1].schemes;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/ascii.h"
+#include "base/budget.h"
 #include "importers/huggingface/quantization.h"
 #include "importers/model.h"
 
@@ -30,12 +31,20 @@ bool glob(std::string_view pattern, std::string_view text) {
   return p == pattern.size();
 }
 
+/// Whether the pattern matches what stands before one of the dots.
+bool glob_start(std::string_view pattern, std::string_view text) {
+  for (size_t dot = text.find('.'); dot != std::string_view::npos; dot = text.find('.', dot + 1)) {
+    if (glob(pattern, text.substr(0, dot))) return true;
+  }
+  return false;
+}
+
 /// Whether the pattern matches a sequence of whole components of the module's dotted name.
 bool glob_part(const std::string& pattern, std::string_view module) {
   const std::string_view literal = std::string_view(pattern).substr(0, pattern.find('*'));
   for (size_t start = 0;; ++start) {
     const std::string_view rest = module.substr(start);
-    if (rest.starts_with(literal) && (glob(pattern, rest) || glob(pattern + ".*", rest)))
+    if (rest.starts_with(literal) && (glob(pattern, rest) || glob_start(pattern, rest)))
       return true;
     start = module.find('.', start);
     if (start == std::string_view::npos) return false;
@@ -125,7 +134,8 @@ std::vector<std::string> names_of(std::string_view module) {
 
 bool ModuleNames::add(const std::string& name) {
   constexpr std::string_view kRegex = "re:";
-  constexpr size_t kMaxPatterns = 200;  // each pattern is tried for every layer
+  // Each is tried for every layer; published lists have up to 6.
+  constexpr size_t kMaxPatterns = 50;
   if (name.starts_with(kRegex)) {
     const std::string pattern = name.substr(kRegex.size());
     if (!is_readable(pattern) || patterns_.size() >= kMaxPatterns) return false;
@@ -141,8 +151,8 @@ bool ModuleNames::add(const std::string& name) {
   if (bare.find('*') == std::string_view::npos) {
     exact_.emplace(bare);
   } else {
-    // Published lists have up to some hundred of them; each is tried for every layer, too.
-    constexpr size_t kMaxGlobs = 5000, kLongestGlob = 500;
+    // Published lists have up to 154 of them; each is tried for every layer, too.
+    constexpr size_t kMaxGlobs = 1000, kLongestGlob = 500;
     if (globs_.size() >= kMaxGlobs || bare.size() > kLongestGlob) return false;
     globs_.emplace_back(bare);
   }
@@ -164,6 +174,7 @@ bool ModuleNames::match_patterns(const std::string& name) const {
 
 bool ModuleNames::match(std::string_view module) const {
   if (empty()) return false;
+  go_on("looking for the quantized modules of a config");
   for (const std::string& name : names_of(module)) {
     std::vector<size_t> starts = {0};
     for (size_t i = 0; i < name.size(); ++i) {

@@ -18,7 +18,8 @@ std::string name_of(const OnnxNode& node) {
   if (scoped && name.rfind('/') > 0) name.resize(name.rfind('/'));
   if (scoped) name.erase(0, 1);
   std::replace(name.begin(), name.end(), '/', '.');
-  return name.empty() ? node.op : name;
+  constexpr size_t kLongestLabel = 200;
+  return name.empty() ? node.op.substr(0, kLongestLabel) : name;
 }
 
 }  // namespace

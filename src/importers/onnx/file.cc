@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <charconv>
 
+#include "base/budget.h"
 #include "base/text.h"
+#include "importers/clean_names.h"
 #include "importers/onnx/calls.h"
 #include "importers/onnx/tensor.h"
 #include "importers/onnx/wire.h"
@@ -17,9 +19,6 @@ namespace {
 /// Graphs within graphs (If, Loop); deeper ones would overflow the stack.
 constexpr int kDeepestMessage = 32;
 constexpr size_t kLongestOnnxList = 1 << 16;  ///< of numbers in an attribute
-/// Memory for nodes, attributes and names. An empty node is two bytes of a file and 300 in memory;
-/// a model of 300,000 nodes (experts written out one by one) takes 300 MB.
-constexpr size_t kMostGraphBytes = size_t{512} << 20;
 /// Operator sets whose operators are known. Source: onnx/docs/Versioning.md; 11 is of 2019, 23 of
 /// 2025.
 constexpr int64_t kOldestOpset = 11, kNewestOpset = 23;
@@ -73,6 +72,8 @@ class Reader {
   template <typename T>
   void add(std::vector<T>& list, T part, const WireMessage& message) {
     count(sizeof(T), message);
+    // A list that grows is there twice for a moment.
+    if (list.size() == list.capacity()) allow(bytes_ + list.size() * sizeof(T), message);
     list.push_back(std::move(part));
   }
 
@@ -83,11 +84,17 @@ class Reader {
 
   void count(size_t bytes, const WireMessage& message) {
     bytes_ += bytes;
-    if (bytes_ > kMostGraphBytes)
+    allow(bytes_, message);
+  }
+
+  static void allow(size_t bytes, const WireMessage& message) {
+    go_on("reading an ONNX file");
+    const int64_t most = Budget::here().most(kOnnxBytes);
+    if (static_cast<int64_t>(bytes) > most)
       message.fail(
-          fmt::format("the graph takes more than {} of memory; is it an ONNX file of a "
-                      "model?",
-                      format_bytes(static_cast<int64_t>(kMostGraphBytes))));
+          fmt::format("the graph takes more than {} of memory; is it an ONNX file of a model? "
+                      "`max-memory` allows more",
+                      format_bytes(most)));
   }
 
   OnnxTensor tensor(const WireMessage& message) {
@@ -158,6 +165,13 @@ class Reader {
     return arguments;
   }
 
+  /// A name that nothing refers to. A node of a loop is there once for each trip, so a long one is
+  /// cut here, and not in the graph alone.
+  static std::string label(std::string name) {
+    constexpr size_t kLongestLabel = 500;
+    return name.size() > kLongestLabel ? clean_name(std::move(name)) : name;
+  }
+
   /// PyTorch's notes: "['', 'blocks', 'blocks.0', 'clone']", the modules and the operator, and the
   /// call of the operator, "%clone : [...] =
   /// call_function[target=torch.ops.aten.clone.default](...)".
@@ -173,7 +187,7 @@ class Reader {
       const size_t end = value.rfind(kBetween);
       if (end == std::string::npos) return;
       const size_t quote = value.rfind('\'', end - 1);
-      if (quote != std::string::npos) node.module = value.substr(quote + 1, end - quote - 1);
+      if (quote != std::string::npos) node.module = label(value.substr(quote + 1, end - quote - 1));
     }
     if (key == "pkg.torch.onnx.fx_node") {
       node.call = value.substr(0, value.find(' '));
@@ -195,7 +209,7 @@ class Reader {
     while (message.next(field)) {
       if (field.number == 1) add(result.inputs, text(message, field), message);
       if (field.number == 2) add(result.outputs, text(message, field), message);
-      if (field.number == 3) result.name = text(message, field);
+      if (field.number == 3) result.name = label(text(message, field));
       if (field.number == 4) result.op = text(message, field);
       if (field.number == 5) add(result.attributes, attribute(message.message(field)), message);
       if (field.number == 7) result.domain = text(message, field);

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "importers/clean_names.h"
 #include "importers/onnx/call.h"
 #include "onnx_graph.h"
 #include "passes/passes.h"
@@ -171,7 +172,7 @@ TEST(OnnxBudget, ConstantsOfALoopAreCounted) {
   w.node("Loop", {"trips", ""}, {"all"}, graph_attribute("body", body.graph));
   w.node("Relu", {"x"}, {"y"}).output("y");
   EXPECT_ERROR(build(w), kUnsupported,
-               "computes constants and lists of more than 16777216 elements");
+               "model.onnx: more than 16,777,216 elements of constants and lists");
 }
 
 TEST(OnnxBudget, SequencesDoNotHoldSequences) {
@@ -203,6 +204,25 @@ TEST(OnnxNames, AreTextThatAnyOutputMayShow) {
     EXPECT_EQ(printable(tensor.name), tensor.name);
     EXPECT_LT(tensor.name.size(), 220u);
   }
+}
+
+TEST(OnnxNames, ThatBeginAlikeAreShownApart) {
+  const std::string start(300, 'n');
+  Writer w;
+  w.input("x", {2, 4}).weight(start + "1", {4, 4}).weight(start + "2", {4, 4});
+  w.node("MatMul", {"x", start + "1"}, {"y"}).node("MatMul", {"y", start + "2"}, {"z"}).output("z");
+  const Graph graph = build(w);
+  const std::string &first = graph.tensor(graph.nodes[0].inputs[1]).name,
+                    &second = graph.tensor(graph.nodes[1].inputs[1]).name;
+  EXPECT_EQ(first.size(), 200u);
+  EXPECT_TRUE(first.starts_with("nnn")) << first;
+  EXPECT_NE(first, second);
+  // Also where a character counts as one of 200 and takes several bytes.
+  EXPECT_EQ(clean_name("\x1b"), "\\x1b");
+  std::string accents;
+  for (int i = 0; i < 200; ++i) accents += "é";
+  EXPECT_EQ(clean_name(accents), accents);
+  EXPECT_NE(clean_name(accents + "a"), clean_name(accents + "b"));
 }
 
 TEST(GraphNames, AreTextThatAnyOutputMayShow) {

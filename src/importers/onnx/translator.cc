@@ -15,9 +15,7 @@ namespace {
 /// Nodes that run, with loops and functions written out: files of any size may have some, larger
 /// ones in proportion. A function that is called for each of 128 layers makes a file run 128 times
 /// as long as it is; functions that call functions would make 1 kB run for hours.
-constexpr int64_t kMostNodes = 1'000'000, kAnyNodes = 60'000, kMostGrowth = 20;
-/// Elements of constants that are computed: shapes, positions, masks of fixed size.
-constexpr int64_t kMostElements = int64_t{1} << 24;
+constexpr int64_t kAnyNodes = 60'000, kMostGrowth = 20;
 constexpr int kDeepestGraph = 32;
 
 /// Names that exporters give to the number of sequences, and to their length.
@@ -65,16 +63,15 @@ OnnxTranslator::OnnxTranslator(const OnnxFile& file, const GraphRequest& request
       b_(graph_),
       main_type_(main_type(file)) {
   for (const auto& [name, size] : request.dims) dims_[name] = size;
-  most_nodes_ = std::min(kMostNodes, kAnyNodes + kMostGrowth * count_nodes(file));
+  written_out_.usual = std::min(kGraphNodes.usual, kAnyNodes + kMostGrowth * count_nodes(file));
+  for (const OnnxFunction& function : file.functions)
+    functions_.emplace(
+        std::pair<std::string_view, std::string_view>(function.domain, function.name), &function);
 }
 
 void OnnxTranslator::count_elements(size_t elements) {
   elements_ += static_cast<int64_t>(elements);
-  if (elements_ > kMostElements)
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: computes constants and lists of more than {} elements before the "
-                            "model runs",
-                            where_, kMostElements));
+  Budget::here().allow(kKnownElements, elements_, where_);
 }
 
 void OnnxTranslator::fail(const std::string& message) const {
@@ -235,11 +232,13 @@ void OnnxTranslator::run_nodes(const std::vector<OnnxNode>& nodes, OnnxScope& sc
                         "input",
                         shown_name(node.name), shown_name(output)));
     }
-    if (++nodes_run_ > most_nodes_)
+    go_on("translating an ONNX file");
+    const int64_t most = Budget::here().most(written_out_);
+    if (++nodes_run_ > most)
       throw Error(ErrorKind::kUnsupported,
                   fmt::format("{}: more than {} nodes, with loops and functions written out; the "
-                              "file has {}",
-                              where_, most_nodes_, count_nodes(file_)));
+                              "file has {}; `max-memory` allows more",
+                              where_, most, count_nodes(file_)));
     run_node(node, scope);
   }
   --depth_;
@@ -298,10 +297,8 @@ void OnnxTranslator::run_node(const OnnxNode& node, OnnxScope& scope) {
 }
 
 void OnnxTranslator::translate_node(const OnnxNode& node, OnnxScope& scope) {
-  for (const OnnxFunction& function : file_.functions) {
-    if (function.name == node.op && function.domain == node.domain)
-      return run_function(function, node, scope);
-  }
+  if (const auto found = functions_.find({node.domain, node.op}); found != functions_.end())
+    return run_function(*found->second, node, scope);
   if (node.domain.empty() && node.op == "If") return run_if(node, scope);
   if (node.domain.empty() && node.op == "Loop") return run_loop(node, scope);
   const OnnxOp* op = find_onnx_op(node);

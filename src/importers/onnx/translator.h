@@ -9,9 +9,12 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
+#include "base/budget.h"
 #include "importers/model.h"
 #include "importers/onnx/file.h"
 #include "ops/builder.h"
@@ -104,7 +107,10 @@ class OnnxTranslator {
   std::vector<std::string> warnings_;
   bool in_attention_ = false;  ///< PyTorch's scaled_dot_product_attention
   bool in_packing_ = false;    ///< of weights, which PyTorch stores packed
-  int64_t nodes_run_ = 0, most_nodes_ = 0;
+  int64_t nodes_run_ = 0;
+  BudgetPart written_out_ = kGraphNodes;  ///< nodes of loops and functions, each time they run
+  /// By domain and name.
+  std::map<std::pair<std::string_view, std::string_view>, const OnnxFunction*> functions_;
   int64_t elements_ = 0;  ///< of constants that were computed, and of sequences
   int depth_ = 0;
 };

@@ -113,13 +113,13 @@ class Generation {
   }
 
   /// Adds the kernels of a step that runs `times` times.
-  static void add_kernels(GenerationForecast& f, const std::vector<KernelForecast>& rows,
+  static void add_kernels(GenerationForecast& f, std::vector<KernelForecast> rows,
                           const char* phase, int64_t times) {
-    for (KernelForecast row : rows) {
+    for (KernelForecast& row : rows) {
       row.phase = phase;
       row.count = checked_multiply(row.count, times);
-      add_row(f.kernels, std::move(row));
     }
+    add_rows(f.kernels, std::move(rows));
   }
 
   /// The tower runs for the images of each prefill step.
@@ -149,8 +149,7 @@ class Generation {
       const TimedStep s = time_tower(served_, images);
       v.time = sum(v.time, s.totals.seconds, static_cast<double>(runs * times));
       std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
-      for (KernelForecast& row : describe_events(s.timeline, s.program, s.times, *names_))
-        add_row(rows, std::move(row));
+      add_rows(rows, describe_events(s.timeline, s.program, s.times, *names_));
       add_kernels(f, rows, "vision", checked_multiply(runs, times));
       if (v.step.kernels.empty())
         v.step = describe_step(served_, "vision tower", s, std::move(rows));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "base/checked.h"
@@ -47,15 +48,20 @@ Interval sum(const Interval& a, const Interval& b, double times) {
   return {a.value + times * b.value, a.low + times * b.low, a.high + times * b.high};
 }
 
-void add_row(std::vector<KernelForecast>& rows, KernelForecast row) {
-  const auto alike = std::find_if(rows.begin(), rows.end(), [&](const KernelForecast& k) {
-    return k.latency_s.value == row.latency_s.value && k.bytes == row.bytes &&
-           k.flops == row.flops && k.phase == row.phase && k.name == row.name && k.op == row.op;
-  });
-  if (alike == rows.end()) {
-    rows.push_back(std::move(row));
-  } else {
-    alike->count = checked_add(alike->count, row.count);
+void add_rows(std::vector<KernelForecast>& rows, std::vector<KernelForecast> more) {
+  const auto key = [](const KernelForecast& k) {
+    return std::tuple(k.latency_s.value, k.bytes, k.flops, k.phase, k.name, k.op);
+  };
+  std::map<decltype(key(rows.front())), size_t> places;
+  for (size_t i = 0; i < rows.size(); ++i) places.emplace(key(rows[i]), i);
+  for (KernelForecast& row : more) {
+    const auto [place, fresh] = places.emplace(key(row), rows.size());
+    if (fresh) {
+      rows.push_back(std::move(row));
+    } else {
+      int64_t& count = rows[place->second].count;
+      count = checked_add(count, row.count);
+    }
   }
 }
 
@@ -122,10 +128,10 @@ std::vector<KernelForecast> StagedStep::rows(TextArena& names) const {
   if (parts_.size() == 1) return of(parts_.front());
   std::vector<KernelForecast> all;
   for (size_t i = 0; i < parts_.size(); ++i) {
-    for (KernelForecast& row : of(parts_[i])) {
+    std::vector<KernelForecast> rows = of(parts_[i]);
+    for (KernelForecast& row : rows)
       row.count = checked_multiply(row.count, served_.stages[i].count);
-      add_row(all, std::move(row));
-    }
+    add_rows(all, std::move(rows));
   }
   return all;
 }

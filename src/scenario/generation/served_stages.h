@@ -38,8 +38,8 @@ class StagedStep {
   std::vector<TimedStep> parts_;
 };
 
-/// Adds a kernel; identical kernels share a row.
-void add_row(std::vector<KernelForecast>& rows, KernelForecast row);
+/// Adds kernels; identical kernels share a row.
+void add_rows(std::vector<KernelForecast>& rows, std::vector<KernelForecast> more);
 
 /// Facts of one step of the model or its vision tower, for a report; no time of its own.
 StepForecast describe_step(const ServedModel& served, const std::string& name, const TimedStep& s,

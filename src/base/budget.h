@@ -1,0 +1,96 @@
+#pragma once
+
+// What a question may take: asked by importers, passes, simulations and searches before they
+// allocate, and while they go on.
+//
+// The budget belongs to the thread: a scope sets it (tilecast/error.h), threads of base/threads.h
+// take over that of the thread that starts them. As an argument it would be in the signature of
+// every shape rule, pass and importer, none of which decides by it: it changes no answer, it only
+// ends the work.
+
+#include <chrono>
+#include <cstdint>
+#include <string_view>
+
+#include "tilecast/error.h"
+
+namespace tilecast {
+
+/// A part of the work that a small input can make large.
+struct BudgetPart {
+  std::string_view what;   ///< of which there may be too many
+  int64_t usual;           ///< the most of it without `max-memory`
+  int64_t bytes_each = 1;  ///< in memory, with all that is made of it
+};
+
+// All of them. What the largest real inputs take is stated beside each limit.
+
+/// DeepSeek-V3 with its experts written out one by one has some 300,000 nodes. A node with its
+/// tensor takes 1 kB in each of the graphs of a pass.
+inline constexpr BudgetPart kGraphNodes{"nodes of a graph", 1'000'000, 2048};
+/// Of an ONNX file, read: an empty node is two bytes of the file and 300 in memory.
+inline constexpr BudgetPart kOnnxBytes{"bytes of an ONNX file's nodes, names and attributes",
+                                       int64_t{512} << 20};
+/// Shapes, positions, masks of fixed size.
+inline constexpr BudgetPart kKnownElements{
+    "elements of constants and lists that are computed before the model runs", int64_t{1} << 24,
+    16};
+/// The largest config.json has some thousand values. A value takes a tree's node with its key, or
+/// its place in a list while that grows.
+inline constexpr BudgetPart kJsonValues{"values of JSON", 3'000'000, 160};
+/// Of a table in memory, beside eight times its text: the largest public table of measurements has
+/// 17 million cells, 165 MB as a file and 700 MB in memory. A cell without text takes 32 bytes.
+inline constexpr BudgetPart kTableBytes{"bytes of a table", int64_t{256} << 20};
+/// 64 stages with 512 micro-batches, as for GPT-3 1T, have 130,000 operations.
+inline constexpr BudgetPart kStepOperations{"operations of a training step", 350'000, 1536};
+
+class Budget {
+ public:
+  explicit Budget(const Limits& limits);
+
+  /// Of the question that this thread works on.
+  static const Budget& here();
+
+  /// The most of a part.
+  int64_t most(const BudgetPart& part) const {
+    return limits_.memory_bytes ? *limits_.memory_bytes / part.bytes_each : part.usual;
+  }
+  /// Whether the part may be as large. Throws Error{kUnsupported}, which begins with `where`, a
+  /// file or a model.
+  void allow(const BudgetPart& part, int64_t count, std::string_view where) const {
+    if (count > most(part)) refuse(part, where);
+  }
+  bool has_deadline() const { return limits_.seconds.has_value(); }
+
+  /// Throws LimitReached if the time is over, or the process has grown by more than it may.
+  /// `doing`: "simulating a server".
+  void check(std::string_view doing) const;
+
+ private:
+  [[noreturn]] void refuse(const BudgetPart& part, std::string_view where) const;
+
+  Limits limits_;
+  std::chrono::steady_clock::time_point start_;
+  int64_t start_bytes_ = 0;  ///< of the process
+};
+
+/// Makes a budget that of the thread, for a thread that works for another.
+class BudgetOfThread {
+ public:
+  explicit BudgetOfThread(const Budget* budget);
+  ~BudgetOfThread();
+  BudgetOfThread(const BudgetOfThread&) = delete;
+  BudgetOfThread& operator=(const BudgetOfThread&) = delete;
+
+ private:
+  const Budget* before_;
+};
+
+/// For what may go on for long: checks the thread's budget, at every 64th call.
+inline void go_on(std::string_view doing) {
+  constexpr uint32_t kBetweenChecks = 64;
+  thread_local uint32_t calls = 0;
+  if (++calls % kBetweenChecks == 0) Budget::here().check(doing);
+}
+
+}  // namespace tilecast
