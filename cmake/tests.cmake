@@ -62,35 +62,22 @@ set_source_files_properties(tests/model_types_test.cc PROPERTIES
 # Programs of their own: most of them link little and are soon built.
 file(GLOB command_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/command/*_test.cc)
 tilecast_test_program(command_tests SMALL SOURCES ${command_tests} USES tilecast_command LABELS fast)
-set(corpora calibration config csv device gguf graph onnx quantization trace weights)
 if(TILECAST_ACCELERATOR)
   file(GLOB accelerator_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/accelerator/*_test.cc)
   tilecast_test_program(accelerator_tests SOURCES ${accelerator_tests} USES tilecast_accelerator)
-  list(APPEND corpora accelerator mappings)
 endif()
 tilecast_test_program(placement_tests SMALL SOURCES src/embedding/embedding_test.cc src/placement/placement_test.cc
   USES tilecast_placement)
 if(TILECAST_TUNING)
   file(GLOB tuning_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tuning/*_test.cc)
   tilecast_test_program(tuning_tests SOURCES ${tuning_tests} USES tilecast_tuning LABELS fast)
-  list(APPEND corpora tuning)
 endif()
-# Fuzz targets on their seeds, of the parts of the library that link little.
+# All fuzz targets on their seeds.
+include(cmake/fuzz_targets.cmake)
 set(accepts_all_onnx --all)  # every seed is translated
-set(corpus_uses_accelerator tilecast_accelerator)
-set(corpus_uses_mappings tilecast_accelerator)
-set(corpus_uses_tuning tilecast_tuning)
-set(corpus_uses_csv tilecast_base)
-set(corpus_uses_device tilecast_devices)
-foreach(target calibration config trace weights)
-  set(corpus_uses_${target} tilecast_scenario)
-endforeach()
-foreach(target IN LISTS corpora)
+foreach(target IN LISTS fuzz_targets)
   add_executable(corpus_${target} tests/fuzz/fuzz_${target}.cc tests/fuzz/run_corpus.cc)
-  if(NOT corpus_uses_${target})
-    set(corpus_uses_${target} tilecast_importers tilecast_passes tilecast_memory)
-  endif()
-  target_link_libraries(corpus_${target} PRIVATE ${corpus_uses_${target}})
+  target_link_libraries(corpus_${target} PRIVATE ${fuzz_uses_${target}})
   set_target_properties(corpus_${target} PROPERTIES UNITY_BUILD OFF)  # a weak symbol of one is defined in the other
   add_test(NAME corpus_${target} COMMAND corpus_${target} ${accepts_all_${target}} ${PROJECT_SOURCE_DIR}/tests/fuzz/${target})
 endforeach()
@@ -113,7 +100,7 @@ tilecast_test_program(property_tests SOURCES tests/properties_test.cc USES tilec
   LABELS slow TIMEOUT 600)
 
 # Devices are ranked as their data sheets are, and forecasts do not jump.
-tilecast_test_program(ranking_tests SOURCES tests/ranking_test.cc tests/few_rows_test.cc tests/more_rows_test.cc USES tilecast_scenario LABELS slow TIMEOUT 600)
+tilecast_test_program(ranking_tests SOURCES tests/ranking_test.cc tests/few_rows_test.cc tests/growth_test.cc tests/more_rows_test.cc USES tilecast_scenario LABELS slow TIMEOUT 600)
 
 # Forecasts of all bundled models, line by line: `snapshot FILE --write` after a change of numbers, `--report` shows how much they moved.
 add_executable(snapshot tests/snapshot/snapshot.cc tests/snapshot/moved.cc)
@@ -187,6 +174,25 @@ set_tests_properties(real_configs PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
 # Debian's Python is named: python3-jsonschema is its package.
 find_program(SYSTEM_PYTHON NAMES python3 PATHS /usr/bin NO_DEFAULT_PATH)
 add_test(NAME cli COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/cli_test.py $<TARGET_FILE:tilecast>)
+# Faults in the middle of each command that writes. A sanitizer wants to be the first library of a process.
+add_library(faults MODULE tests/support/faults.cc)
+target_link_libraries(faults PRIVATE ${CMAKE_DL_LIBS})
+set_target_properties(faults PROPERTIES UNITY_BUILD OFF)
+target_compile_options(faults PRIVATE -fno-sanitize=all -U_FORTIFY_SOURCE)
+add_test(NAME faults COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/faults_test.py $<TARGET_FILE:tilecast> $<TARGET_FILE:faults>)
+set_tests_properties(faults PROPERTIES LABELS slow)
+set(hardened)
+foreach(piece FORTIFY STACK LINK ASSERTIONS PATHS)
+  if(TILECAST_HARDEN_${piece})
+    string(TOLOWER ${piece} word)
+    list(APPEND hardened ${word})
+  endif()
+endforeach()
+if(hardened)
+  add_test(NAME hardening COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/hardening_test.py $<TARGET_FILE:tilecast>
+    ${PROJECT_SOURCE_DIR} ${hardened})
+  set_tests_properties(hardening PROPERTIES LABELS fast SKIP_REGULAR_EXPRESSION "^skipped")
+endif()
 add_test(NAME trace COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/trace_test.py $<TARGET_FILE:tilecast>)
 # Every command of the README, guides and explanations, and every link; the pages that the program writes itself.
 add_test(NAME docs COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/docs_test.py $<TARGET_FILE:tilecast>)

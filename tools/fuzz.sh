@@ -1,33 +1,54 @@
 #!/bin/sh
-# Builds the fuzz targets with clang, AddressSanitizer and UBSan, and runs each for the given time.
-#   tools/fuzz.sh [seconds each, default 60]
+# Builds fuzz targets with clang, AddressSanitizer and UBSan, and runs each for the given time, as many at a time as there are cores.
+# What libFuzzer finds worth keeping stays in build/fuzz/corpus, so the next run goes on from there.
+#   tools/fuzz.sh [seconds each, default 60] [target ...]
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
-cmake --preset fuzz -DBUILD_TESTING=OFF
-targets=$(basename -s .cc -a tests/fuzz/fuzz_*.cc)
-# shellcheck disable=SC2086  # a list of words
-cmake --build --preset fuzz --target $targets
-failed=
-for target in ${targets}; do
-  target=${target#fuzz_}
-  corpus=build/fuzz/corpus/$target
+[ $# -eq 0 ] || shift
+if ! command -v clang++-19 > /dev/null; then
+  echo "fuzzing: skipped, clang-19 is missing (Debian: clang-19, libclang-rt-19-dev)"
+  exit 0
+fi
+targets=${*:-$(basename -s .cc -a tests/fuzz/fuzz_*.cc | sed 's/^fuzz_//')}
+# shellcheck disable=SC2086  # lists of words
+{
+  cmake --preset fuzz -DBUILD_TESTING=OFF ${TILECAST_CMAKE:-} > /dev/null
+  cmake --build --preset fuzz --target $(printf 'fuzz_%s ' $targets)
+}
+
+fuzz_one() {
+  corpus=build/fuzz/corpus/$1
   mkdir -p "$corpus"
-  cp tests/fuzz/"$target"/* "$corpus"
-  case $target in
-    config) cp data/models/*.json "$corpus" ;;
-    device) cp data/devices/*.json "$corpus" ;;
+  seeds=tests/fuzz/$1
+  case $1 in
+    config) seeds="$seeds data/models" ;;
+    device) seeds="$seeds data/devices" ;;
+    accelerator) seeds="$seeds data/accelerators" ;;
   esac
-  echo "fuzzing $target for $seconds s"
-  log=build/fuzz/$target.log
-  if "build/fuzz/tests/fuzz/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=4096 -verbosity=0 \
-    -print_final_stats=1 -artifact_prefix="build/fuzz/crash-$target-" "$corpus" > "$log" 2>&1; then
-    grep number_of_executed_units "$log"
+  log=build/fuzz/$1.log
+  # shellcheck disable=SC2086
+  if "build/fuzz/tests/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+    -print_final_stats=1 -artifact_prefix="build/fuzz/crash-$1-" "$corpus" $seeds > "$log" 2>&1; then
+    echo "fuzzing $1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, $(find "$corpus" -type f | wc -l) kept"
   else
     tail -n 40 "$log"
-    echo "fuzzing $target: found a crash, see above" >&2
-    failed="$failed $target"
+    echo "fuzzing $1: found a defect, see above; its input is build/fuzz/crash-$1-*" >&2
+    echo "$1" >> build/fuzz/failed
+  fi
+}
+
+rm -f build/fuzz/failed
+cores=$(nproc)
+running=0
+for target in $targets; do
+  fuzz_one "$target" &
+  running=$((running + 1))
+  if [ "$running" -ge "$cores" ]; then
+    wait
+    running=0
   fi
 done
-[ -z "$failed" ] || { echo "fuzzing: crashes in$failed" >&2; exit 1; }
+wait
+[ ! -e build/fuzz/failed ] || { echo "fuzzing: defects in $(tr '\n' ' ' < build/fuzz/failed)" >&2; exit 1; }
 echo "fuzzing: clean"

@@ -207,7 +207,8 @@ TEST(Csv, MessagesNameTheFilesLine) {
 }
 
 TEST(Csv, AColumnNamedTwiceIsRefused) {
-  EXPECT_ERROR(parse_csv("a,m,a\n1,2,3\n", "t.csv"), kInput, "two columns are named 'a'");
+  EXPECT_ERROR(parse_csv("a,m,a\n1,2,3\n", "t.csv"), kInput,
+               "t.csv: columns 1 and 3 have the same name");
 }
 
 TEST(Csv, WhatACellSaysReachesNoTerminal) {

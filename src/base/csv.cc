@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <span>
 
 #include "base/budget.h"
@@ -170,12 +171,13 @@ bool is_empty(const std::vector<std::string>& record) {
 }
 
 void check_header(const CsvTable& table) {
-  std::vector<std::string> names = table.header;
-  std::sort(names.begin(), names.end());
-  const auto twice = std::adjacent_find(names.begin(), names.end());
-  if (twice != names.end() && !twice->empty())
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: two columns are named '{}'", table.where, shown_name(*twice)));
+  std::map<std::string_view, size_t> names;
+  for (size_t i = 0; i < table.header.size(); ++i) {
+    const auto [first, added] = names.emplace(table.header[i], i);
+    if (!added && !table.header[i].empty())
+      throw Error(ErrorKind::kInput, fmt::format("{}: columns {} and {} have the same name",
+                                                 table.where, first->second + 1, i + 1));
+  }
 }
 
 }  // namespace

@@ -84,7 +84,7 @@ AttentionSizes attention_sizes(const OpContext& context) {
                          k[2],
                          q[3],
                          v[3],
-                         k[2] * (k[3] + v[3]),
+                         checked_multiply(k[2], checked_add(k[3], v[3])),
                          context.input(0).dtype,
                          context.input(1).dtype};
   check_sizes(context, s);
@@ -145,7 +145,8 @@ AttentionSizes cached_sizes(const OpContext& context) {
   const int64_t kv_heads = integer_or(context.node, "kv_heads", q[2]);
   const int64_t v_head_dim = integer_or(context.node, "v_head_dim", q[3]);
   const bool latent = context.integer("latent") != 0;
-  const int64_t token_elements = latent ? q[3] : kv_heads * (q[3] + v_head_dim);
+  const int64_t token_elements =
+      latent ? q[3] : checked_multiply(kv_heads, checked_add(q[3], v_head_dim));
   if (cache[2] != token_elements)
     context.fail(fmt::format("expected {} elements per token in the cache, found {}",
                              token_elements, cache[2]));

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/check.h"
 #include "base/number.h"
 #include "base/text.h"
@@ -11,12 +13,16 @@
 namespace tilecast {
 namespace {
 
+/// Sums of a few attributes and dimensions stay within 64 bits; rules check products.
+constexpr int64_t kLargest = int64_t{1} << 60;
+
 void check_range(const OpContext& context, const AttributeDef& def, int64_t value) {
-  if (value >= def.min && value <= def.max) return;
-  const bool open = def.max == std::numeric_limits<int64_t>::max();
-  context.fail(fmt::format(
-      "attribute '{}': expected a whole number {}, found {}", def.name,
-      open ? fmt::format("≥ {}", def.min) : fmt::format("from {} to {}", def.min, def.max), value));
+  if (value >= def.min && value <= std::min(def.max, kLargest)) return;
+  const std::string range = def.max < kLargest ? fmt::format("from {} to {}", def.min, def.max)
+                            : value < def.min  ? fmt::format("≥ {}", def.min)
+                                               : fmt::format("≤ {}", kLargest);
+  context.fail(
+      fmt::format("attribute '{}': expected a whole number {}, found {}", def.name, range, value));
 }
 
 void check_value(const OpContext& context, const AttributeDef& def, const AttributeValue& value) {

@@ -27,7 +27,7 @@ Conv2dSizes conv2d_sizes(const OpContext& context, const Tensor& x, const Tensor
   const int64_t groups = context.integer("groups");
   const int64_t stride = context.integer("stride");
   const int64_t padding = context.integer("padding");
-  if (w.shape[1] * groups != x.shape[1] || w.shape[0] % groups != 0)
+  if (checked_multiply(w.shape[1], groups) != x.shape[1] || w.shape[0] % groups != 0)
     context.fail(fmt::format("{} groups of a weight {} do not fit {} channels", groups,
                              format_shape(w.shape), x.shape[1]));
   // An input of height 1 is audio: padding and stride apply to the width only.

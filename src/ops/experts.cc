@@ -39,7 +39,7 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
   const Shape& down = context.input(2).shape;
   if (x.shape.empty() || up.size() != 3 || down.size() != 3 || up[0] != down[0] ||
       up[2] != x.shape.back() || down[1] != x.shape.back() ||
-      (up[1] != down[2] && up[1] != 2 * down[2]))
+      (up[1] != down[2] && up[1] != checked_multiply(2, down[2])))
     context.fail(
         fmt::format("expected x [..., hidden_dim], up [experts, ffn_dim (gated: 2 ffn_dim), "
                     "hidden_dim] and down [experts, hidden_dim, ffn_dim], found {}, {} and {}",
@@ -179,7 +179,7 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
   both[1].write_bytes = 0;
   for (size_t i = 1; i < 3; ++i)
     both[1].write_bytes = checked_add(both[1].write_bytes, tensor_bytes(context.output(i)));
-  both[1].read_bytes = 2 * tensor_bytes(context.input(0));
+  both[1].read_bytes = checked_multiply(2, tensor_bytes(context.input(0)));
   kernels.insert(kernels.end(), both.begin(), both.end());
 }
 

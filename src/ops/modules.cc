@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/checked.h"
 #include "ops/decompose.h"
 #include "ops/op_def.h"
 #include "ops/sharding.h"
@@ -52,7 +53,7 @@ std::vector<TensorSpec> infer_sdpa(const OpContext& context) {
   if (q.size() != 4 || k.size() != 4 || v.size() != 4 || q[0] != k[0] || k[0] != v[0] ||
       k[1] != v[1] || k[2] != v[2] || q[3] != k[3] || k[1] < 1 || q[1] % k[1] != 0)
     expected(context, "q [b, heads, s, d], k [b, kv heads, t, d], v [b, kv heads, t, e]");
-  return {{.shape = {q[0], q[2], q[1] * v[3]}, .dtype = context.input(0).dtype}};
+  return {{.shape = {q[0], q[2], checked_multiply(q[1], v[3])}, .dtype = context.input(0).dtype}};
 }
 
 std::vector<TensorSpec> infer_latent_attention(const OpContext& context) {
@@ -68,7 +69,8 @@ std::vector<TensorSpec> infer_latent_attention(const OpContext& context) {
              "q [b, heads, s, nope + rope], latent [b, s, rank], latent and rope part [b, s, rank "
              "+ rope], kv_b [heads · (nope + v), rank]");
   const int64_t v_head_dim = kv_b[0] / q[1] - (q[3] - rope_dim);
-  return {{.shape = {q[0], q[2], q[1] * v_head_dim}, .dtype = context.input(0).dtype}};
+  return {
+      {.shape = {q[0], q[2], checked_multiply(q[1], v_head_dim)}, .dtype = context.input(0).dtype}};
 }
 
 }  // namespace

@@ -55,12 +55,12 @@ std::vector<TensorSpec> infer_indexer(const OpContext& context) {
   const int64_t heads = context.integer("heads"), block = context.integer("block");
   const bool weighted = block == 1;
   expect_all(context,
-             q.size() == 3 && k.size() == 3 && q[2] == heads * k[2] &&
+             q.size() == 3 && k.size() == 3 && q[2] == checked_multiply(heads, k[2]) &&
                  context.input_count() == (weighted ? 3U : 2U) &&
                  (!weighted || context.input(2).shape == Shape{q[0], q[1], heads}),
              "q [b, s, heads · d], k [b, t, d] and, of single keys, weights [b, s, heads]");
   if (!weighted)
-    return {{.shape = {q[0], q[1] * heads,
+    return {{.shape = {q[0], checked_multiply(q[1], heads),
                        std::min(ceil_divide(context.integer("top_k"), block),
                                 entries_of(context, k[1]))},
              .dtype = DType::kInt32}};

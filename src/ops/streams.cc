@@ -80,7 +80,7 @@ std::vector<TensorSpec> infer_grouped_linear(const OpContext& context) {
   const int64_t groups = context.integer("groups");
   expect_one(context,
              !shape.empty() && weight.size() == 2 && weight[0] % groups == 0 &&
-                 shape.back() == groups * weight[1],
+                 shape.back() == checked_multiply(groups, weight[1]),
              "x [.., groups · k] and a weight [groups · n, k]");
   shape.back() = weight[0];
   return {{.shape = std::move(shape), .dtype = context.input(0).dtype}};

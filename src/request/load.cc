@@ -20,12 +20,19 @@ std::vector<TraceRequest> read_trace(const std::string& path) {
 
 std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& path) {
   const CsvTable table = parse_csv(text, path);
+  // Nothing of a file that is no trace is shown: who asks a service may name any file.
   const auto column = [&](std::string_view name, std::string_view other) {
-    const std::optional<size_t> found = table.column(other);
-    return found ? *found : table.require_column(name);
+    std::optional<size_t> found = table.column(other);
+    if (!found) found = table.column(name);
+    if (!found)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: column '{}' is missing; expected a first line with arrival_s, "
+                              "prompt and output",
+                              path, name));
+    return *found;
   };
-  const size_t arrival = column("arrival_s", "arrival"), prompt = table.require_column("prompt"),
-               output = table.require_column("output");
+  const size_t arrival = column("arrival_s", "arrival"), prompt = column("prompt", "prompt"),
+               output = column("output", "output");
   std::vector<TraceRequest> trace;
   for (size_t row = 0; row < table.rows.size(); ++row) {
     const auto fail = [&](size_t at, const char* expected) {

@@ -187,11 +187,20 @@ bool fits_constant(const Shape& shape) {
   return true;
 }
 
+/// Values beyond 64 bits occur as "to the end".
+static int64_t whole_number(double value) {
+  constexpr double kLimit = 9.2e18;
+  if (std::isnan(value)) return 0;
+  if (value >= kLimit) return std::numeric_limits<int64_t>::max();
+  if (value <= -kLimit) return std::numeric_limits<int64_t>::min();
+  return static_cast<int64_t>(value);
+}
+
 void resize(OnnxConstant& constant, size_t count, double value) {
   if (constant.is_float()) {
     constant.numbers.assign(count, value);
   } else {
-    constant.integers.assign(count, static_cast<int64_t>(value));
+    constant.integers.assign(count, whole_number(value));
   }
 }
 
@@ -200,12 +209,7 @@ void put(OnnxConstant& constant, size_t i, double value) {
     constant.numbers[i] = value;
     return;
   }
-  // Values beyond 64 bits occur as "to the end".
-  constexpr double kLimit = 9.2e18;
-  constant.integers[i] = std::isnan(value)  ? 0
-                         : value >= kLimit  ? std::numeric_limits<int64_t>::max()
-                         : value <= -kLimit ? std::numeric_limits<int64_t>::min()
-                                            : static_cast<int64_t>(value);
+  constant.integers[i] = whole_number(value);
 }
 
 void copy(OnnxConstant& to, size_t i, const OnnxConstant& from, size_t j) {

@@ -39,6 +39,7 @@ Around around(const Shape& shape, size_t axis) {
 std::vector<size_t> taken(const Shape& shape, size_t axis, const std::vector<size_t>& wanted) {
   const Around a = around(shape, axis);
   std::vector<size_t> places;
+  if (wanted.empty() || a.inner == 0) return places;  // others may be of any size
   for (size_t o = 0; o < a.outer; ++o) {
     for (const size_t w : wanted) {
       for (size_t i = 0; i < a.inner; ++i) places.push_back((o * a.size + w) * a.inner + i);
@@ -88,7 +89,7 @@ bool fold_concat(OnnxCall& call) {
   for (size_t i = 0; i < call.input_count(); ++i) {
     const OnnxConstant& x = call.known(i);
     if (x.shape.size() != first.shape.size()) return false;
-    result.shape[axis] += x.shape[axis];
+    result.shape[axis] = checked_add(result.shape[axis], x.shape[axis]);
   }
   const auto count = static_cast<size_t>(element_count(result.shape));
   if (count > kMostConstants) return false;
@@ -112,7 +113,8 @@ bool fold_transpose(OnnxCall& call) {
   const OnnxConstant& x = call.known(0);
   const Shape order = order_of(call, x.shape.size());
   Shape shape, strides(x.shape.size(), 1);
-  for (size_t d = x.shape.size(); d-- > 1;) strides[d - 1] = strides[d] * x.shape[d];
+  for (size_t d = x.shape.size(); x.size() > 0 && d-- > 1;)
+    strides[d - 1] = strides[d] * x.shape[d];
   for (const int64_t d : order) shape.push_back(x.shape[static_cast<size_t>(d)]);
   std::vector<size_t> places;
   for (size_t i = 0; i < x.size(); ++i) {

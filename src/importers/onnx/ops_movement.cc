@@ -57,8 +57,8 @@ void translate_gather_nd(OnnxCall& call) {
   const Shape x = call.shape(0), index = call.shape(1);
   const int64_t batch = call.integer("batch_dims", 0);
   const int64_t depth = index.empty() ? 0 : index.back();
-  if (batch < 0 || depth < 1 || batch + depth > static_cast<int64_t>(x.size()) ||
-      batch >= static_cast<int64_t>(index.size()))
+  if (batch < 0 || depth < 1 || batch >= static_cast<int64_t>(index.size()) ||
+      depth > static_cast<int64_t>(x.size()) - batch)
     call.fail(fmt::format("an index {} does not fit {}", format_shape(index), format_shape(x)));
   Shape shape(index.begin(), index.end() - 1);
   shape.insert(shape.end(), x.begin() + batch + depth, x.end());
@@ -74,6 +74,9 @@ void translate_one_hot(OnnxCall& call) {
   const OnnxConstant* depth = call.constant(1);
   if (depth == nullptr || depth->size() != 1)
     throw Error(ErrorKind::kUnsupported, "the number of classes is computed from data");
+  constexpr double kMostClasses = 1e12;
+  if (const double classes = depth->number(0); !(classes >= 1 && classes <= kMostClasses))
+    call.fail(fmt::format("{} classes, expected 1 to {}", classes, kMostClasses));
   const Shape index = call.shape(0);
   const TensorId hot =
       call.op("one_hot", {call.tensor(0)},

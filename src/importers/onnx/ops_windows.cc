@@ -38,6 +38,10 @@ Window window_of(const OnnxCall& call, const Shape& in, Shape size) {
     const bool fits = w.size[d] >= 1 && w.strides[d] >= 1 && w.dilations[d] >= 1 &&
                       w.strides[d] <= kLargest && w.dilations[d] <= kLargest;
     if (!fits) call.fail("expected sizes, strides and dilations of 1 or more");
+    for (const int64_t pad : {w.pads[d], w.pads[dims + d]}) {
+      if (pad < 0 || pad > kLargest)
+        call.fail(fmt::format("expected pads of 0 or more, up to {}, found {}", kLargest, pad));
+    }
   }
   // SAME: as many positions as in / stride, rounded up; the odd pad at the end, or at the
   // beginning.
@@ -45,8 +49,9 @@ Window window_of(const OnnxCall& call, const Shape& in, Shape size) {
   if (!automatic.starts_with("SAME")) return w;
   for (size_t d = 0; d < dims; ++d) {
     const int64_t out = ceil_divide(in[d], w.strides[d]);
-    const int64_t reach = checked_multiply(w.dilations[d], w.size[d] - 1) + 1;
-    const int64_t pad = std::max<int64_t>(0, (out - 1) * w.strides[d] + reach - in[d]);
+    const int64_t reach = checked_add(checked_multiply(w.dilations[d], w.size[d] - 1), 1);
+    const int64_t last = (out - 1) * w.strides[d];  // less than in[d]
+    const int64_t pad = std::max<int64_t>(0, checked_add(last - in[d], reach));
     const int64_t more = pad - pad / 2;
     w.pads[d] = automatic == "SAME_UPPER" ? pad / 2 : more;
     w.pads[dims + d] = pad - w.pads[d];
@@ -99,11 +104,15 @@ void translate_conv_transpose(OnnxCall& call) {
   if (more.size() != dims || (!wanted.empty() && wanted.size() < dims))
     call.fail("output_padding or output_shape does not fit the input");
   for (size_t d = 0; d < dims; ++d) {
+    constexpr int64_t kLargest = int64_t{1} << 31;
+    const int64_t asked = wanted.empty() ? 1 : wanted[wanted.size() - dims + d];
+    if (more[d] < 0 || more[d] > kLargest || asked < 1 || asked > kLargest)
+      call.fail("expected an output_padding of 0 or more and an output_shape of 1 or more");
     // The output's size decides the pads.
-    const int64_t full = checked_add(checked_multiply(in[d] - 1, w.strides[d]),
-                                     checked_multiply(w.dilations[d], weight[d] - 1) + 1 + more[d]);
+    const int64_t reach = checked_add(checked_multiply(w.dilations[d], weight[d] - 1), 1 + more[d]);
+    const int64_t full = checked_add(checked_multiply(in[d] - 1, w.strides[d]), reach);
     int64_t size = full - w.pads[d] - w.pads[dims + d];
-    if (!wanted.empty()) size = wanted[wanted.size() - dims + d];
+    if (!wanted.empty()) size = asked;
     if (automatic.starts_with("SAME")) size = checked_multiply(in[d], w.strides[d]);
     if (size > full) {
       more[d] += size - full;
@@ -214,8 +223,9 @@ void translate_resize(OnnxCall& call) {
   const Shape from = call.shape(0), to = resized(call);
   const TensorId x = call.tensor(0);
   const std::string mode = call.text("mode", "nearest");
-  const bool doubled = from.size() == 4 && mode == "nearest" &&
-                       to == Shape{from[0], from[1], 2 * from[2], 2 * from[3]};
+  const bool doubled =
+      from.size() == 4 && mode == "nearest" &&
+      to == Shape{from[0], from[1], checked_multiply(2, from[2]), checked_multiply(2, from[3])};
   if (doubled) return call.set(0, call.op("upsample", {x}));
   call.set(0, call.op("resize", {x}, {{"shape", to}, {"mode", mode}}));
 }
@@ -237,8 +247,9 @@ void translate_blocks(OnnxCall& call) {
   if (to_space) {
     const int64_t c = s[1] / (block * block);
     const TensorId parts = call.reshape(x, {s[0], c, block, block, s[2], s[3]});
-    return call.set(0, call.reshape(call.transpose(parts, {0, 1, 4, 2, 5, 3}),
-                                    {s[0], c, s[2] * block, s[3] * block}));
+    return call.set(
+        0, call.reshape(call.transpose(parts, {0, 1, 4, 2, 5, 3}),
+                        {s[0], c, checked_multiply(s[2], block), checked_multiply(s[3], block)}));
   }
   const int64_t h = s[2] / block, w = s[3] / block;
   const TensorId parts = call.reshape(x, {s[0], s[1], h, block, w, block});

@@ -174,7 +174,16 @@ TEST(Server, ATraceIsReadFromAFile) {
   ASSERT_EQ(trace.size(), 2u);
   EXPECT_EQ(trace[0].prompt, 20);  // sorted by arrival
   EXPECT_EQ(trace[1].arrival_s, 1.5);
-  EXPECT_ERROR(read("arrival_s,prompt\n0,1\n"), kInput, "column 'output' is missing");
+  EXPECT_ERROR(read("arrival_s,prompt\n0,1\n"), kInput,
+               path + ": column 'output' is missing; expected a first line with arrival_s");
+  // A path may name any file that the process may read: nothing of it is shown.
+  for (const char* text : {"root:secret:0,/root:secret\n", "secret,secret\n1,2\n", "secret\n",
+                           "prompt,output,secret\n1,2,3\n", "secret,a\nsecret\n",
+                           "\"secret\n", "{\"secret\": 1}\n"}) {
+    const std::string message = message_of([&] { read(text); });
+    EXPECT_EQ(message.find("secret"), std::string::npos) << message;
+    EXPECT_NE(message, "no error");
+  }
   EXPECT_ERROR(read("# a\narrival_s,prompt,output\n\n0,1,1\n0,x,1\n"), kInput,
                path + ":5: 'prompt': expected a whole number of tokens, 1 or more, found 'x'");
   EXPECT_ERROR(read("arrival_s,prompt,output\n-1,1,1\n"), kInput,

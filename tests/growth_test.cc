@@ -1,0 +1,138 @@
+// More work takes no less time, over all bundled models and GPUs: a larger batch, a longer prompt.
+//
+// Two of these laws have no exception. By the roofline, whatever the sizes; and by measurements,
+// where the rows of all products are multiples of every tile (256). Between tiles, kernels of
+// libraries take longer for some rows than for more, as they were measured
+// (docs/explanation/limits.md, "Monotonicity"): there, falls are few and have a limit.
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "schema/json.h"
+#include "test_forecaster.h"
+#include "tilecast/error.h"
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
+#include "tilecast/search.h"
+
+namespace tilecast {
+namespace {
+
+/// Sums of many doubles in two orders differ by less than this.
+constexpr double kRounding = 1e-9;
+
+/// A fall that counts where falls are allowed.
+constexpr double kSmallFall = 0.02;
+
+struct Falls {
+  size_t pairs = 0, any = 0, large = 0;
+  double worst = 0;
+  std::string where;
+
+  void compare(double less, double more, const std::string& request) {
+    ++pairs;
+    const double fall = 1 - more / less;
+    if (fall > kRounding) ++any;
+    if (fall > kSmallFall) ++large;
+    if (fall <= worst) return;
+    worst = fall;
+    where = request;
+  }
+  std::string text() const {
+    return fmt::format("{} of {} pairs fall, {} by more than 2 %, the worst by {:.1f} %: {}", any,
+                       pairs, large, 100 * worst, where);
+  }
+};
+
+/// The seconds of a request; 0 where it is refused for a reason that the user can mend.
+double seconds(const ModelRef& model, const GpuRef& gpu, const Request& request) {
+  try {
+    return request.kind == RequestKind::kGenerate
+               ? forecast_generation(forecaster(), model, gpu, request).ttft.value
+               : forecaster().forecast(model, gpu, request).latency_s.value;
+  } catch (const Error& error) {
+    EXPECT_NE(error.kind(), ErrorKind::kInternal) << error.what();
+    return 0;
+  }
+}
+
+/// Every model on every GPU, with `sizes` set one after the other.
+Falls falls_of(const Request& base, const std::vector<int64_t>& sizes,
+               void (*set)(Request&, int64_t)) {
+  Falls falls;
+  for (const ModelEntry& model : model_catalog()) {
+    const ModelRef model_ref = load_model_ref(model.name);
+    for (const GpuEntry& gpu : gpu_catalog()) {
+      const GpuRef gpu_ref = load_gpu_ref(gpu.id);
+      double before = 0;
+      for (const int64_t size : sizes) {
+        Request request = base;
+        set(request, size);
+        const double now = seconds(model_ref, gpu_ref, request);
+        if (before > 0 && now > 0)
+          falls.compare(before, now, fmt::format("{} on {}, {}", model.name, gpu.id, size));
+        before = now;
+      }
+    }
+  }
+  EXPECT_GT(falls.pairs, 2000u) << "most requests are refused";
+  return falls;
+}
+
+void set_batch(Request& request, int64_t size) { request.batch = size; }
+void set_prompt(Request& request, int64_t size) { request.prompt = size; }
+
+Request pass_of(int64_t seq, PredictorKind predictor = PredictorKind::kLearned) {
+  Request request{.seq = seq};
+  request.execution.predictor = predictor;
+  return request;
+}
+
+Request prompt_of(const char* software, PredictorKind predictor = PredictorKind::kLearned) {
+  Request request{.kind = RequestKind::kGenerate, .prompt = 1, .output = 1};
+  request.execution.software = software_of(software);
+  request.execution.predictor = predictor;
+  return request;
+}
+
+TEST(Growth, ByTheRooflineNothingFalls) {
+  const Falls batch =
+      falls_of(pass_of(43, PredictorKind::kRoofline), {1, 2, 3, 5, 6, 8}, set_batch);
+  EXPECT_EQ(batch.any, 0u) << batch.text();
+  const Falls prompt = falls_of(prompt_of("pytorch", PredictorKind::kRoofline),
+                                {1, 2, 10, 16, 65, 128, 257, 1536, 4096}, set_prompt);
+  EXPECT_EQ(prompt.any, 0u) << prompt.text();
+}
+
+TEST(Growth, InWholeTilesALargerBatchTakesNoLessTime) {
+  const Falls falls = falls_of(pass_of(256), {1, 2, 4, 8, 16}, set_batch);
+  EXPECT_EQ(falls.any, 0u) << falls.text();
+}
+
+TEST(Growth, InWholeTilesALongerPromptTakesNoLessTime) {
+  for (const char* software : {"pytorch", "vllm", "sglang"}) {
+    const Falls falls = falls_of(prompt_of(software), {256, 512, 1024, 2048, 4096}, set_prompt);
+    EXPECT_EQ(falls.any, 0u) << software << ": " << falls.text();
+  }
+}
+
+TEST(Growth, BetweenTilesFallsAreFewAndHaveALimit) {
+  // With a margin over the shares and falls of the weights that are committed (printed).
+  constexpr double kMostPasses = 0.04, kMostPrompts = 0.03, kDeepest = 0.30;
+  const Falls batch = falls_of(pass_of(43), {1, 2, 3, 4, 5, 6, 7, 8}, set_batch);
+  fmt::print("batches of 43 tokens: {}\n", batch.text());
+  EXPECT_LE(static_cast<double>(batch.large), kMostPasses * static_cast<double>(batch.pairs));
+  EXPECT_LE(batch.worst, kDeepest) << batch.where;
+  const Falls prompt = falls_of(
+      prompt_of("pytorch"),
+      {1, 2, 4, 8, 10, 16, 20, 32, 64, 65, 128, 130, 192, 257, 384, 768, 1536}, set_prompt);
+  fmt::print("prompts: {}\n", prompt.text());
+  EXPECT_LE(static_cast<double>(prompt.large), kMostPrompts * static_cast<double>(prompt.pairs));
+  EXPECT_LE(prompt.worst, kDeepest) << prompt.where;
+}
+
+}  // namespace
+}  // namespace tilecast
