@@ -561,6 +561,10 @@ def check_no_output_replaces_what_is_read() -> None:
             refused = run("forecast", "config.json", "--gpu", "T4", "-o", path, cwd=folder)
             assert refused.returncode == 2 and f"-o {path}: is the file that MODEL names, too" in refused.stderr, refused
         assert config.read_bytes() == before
+        # A GPU's name is no file, whatever lies there.
+        (Path(folder) / "T4").write_text("an older forecast")
+        assert run("forecast", "config.json", "--gpu", "T4", "-o", "T4", cwd=folder).returncode == 0
+        assert "tesla t4" in (Path(folder) / "T4").read_text().lower()
         sweep_folder(folder, SWEEP)
         refused = run("sweep", "many.json", "-o", "many.json", cwd=folder)
         assert refused.returncode == 2 and json.loads((Path(folder) / "many.json").read_text()) == SWEEP, refused

@@ -8,7 +8,10 @@
 - Each line of a sh block that begins with "tilecast" or "build/release/tilecast" must end with exit status 0. Commands of a page run one
   after the other in one folder. A block after "<!-- not run: REASON -->" is left out.
 - A block that begins with "```json file=NAME" (or csv) is a file of the page's commands. FILES are files of all pages.
+- A python block that makes `forecast = tilecast.forecast("MODEL", option="...")`: the numbers in comments beside `print(forecast....)` must stand in
+  the table of the same command.
 """
+import ast
 import difflib
 import os
 import re
@@ -54,6 +57,24 @@ def commands(body):
                     part.append(word)
 
 
+def forecast_words(body):
+    """The command that a python block asks `tilecast.forecast` for; None: it does not."""
+    for node in ast.walk(ast.parse(body)):
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "tilecast.forecast" \
+                and [ast.unparse(target) for target in node.targets] == ["forecast"]:
+            words = ["forecast", *(str(ast.literal_eval(value)) for value in node.value.args)]
+            for option in node.value.keywords:
+                words += ["--" + option.arg.replace("_", "-"), str(ast.literal_eval(option.value))]
+            return words
+    return None
+
+
+def shown_numbers(body):
+    """Numbers with their units that comments beside print(forecast....) show."""
+    for comment in re.findall(r"^print\(forecast\.[^)]*\) *# *(.*)$", body, re.M):
+        yield from re.findall(r"[\d.,]+ [A-Za-z/]+", comment)
+
+
 def check(page, program, update):
     """How many commands a page has, and how many fail or show something else."""
     path = ROOT / page
@@ -91,6 +112,12 @@ def check(page, program, update):
                     print(f"{page}: tilecast {example[1]}: exit status {done.returncode}")
                     print("".join(difflib.unified_diff(example[2].splitlines(True), found.splitlines(True), "shown", "found")))
                 return f"```\n$ build/release/tilecast {example[1]}\n{found}```"
+            if block["kind"] == "python" and (words := forecast_words(block["body"])):
+                table = run(words).stdout
+                for number in shown_numbers(block["body"]):
+                    if number not in table:
+                        failed += 1
+                        print(f"{page}: {number} is not in the output of tilecast {shlex.join(words)}")
             if block["kind"] == "sh":
                 for words in commands(block["body"]):
                     done = run(words)

@@ -398,7 +398,7 @@ struct WorkKernel {
   std::string dtype;  ///< as KernelForecast::dtype: "bf16", "bf16/fp8"
   std::string software;
   std::vector<std::pair<std::string, int64_t>> sizes;
-  int64_t flops = 0;
+  int64_t flops = 0, bytes = 0;
   double share = 1;  ///< of the time of the work
 };
 

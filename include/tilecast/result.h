@@ -43,6 +43,7 @@ enum class WarningCode : uint8_t {
   kIdleClients,
   kOverloaded,
   kDoesNotStart,
+  kNoEffect,
 };
 
 /// A detail of a warning. The name ends in the unit.
@@ -1078,6 +1079,10 @@ struct GenerationForecast {
   std::optional<T> if_ranks(const T& value) const {
     return ranks > 1 ? std::optional<T>(value) : std::nullopt;
   }
+  /// Of a server under load, else of the batch or the request.
+  double all_tokens_per_s() const {
+    return serving ? serving->steady_or_all().output_tokens_per_s : tokens_per_s;
+  }
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -1130,9 +1135,15 @@ struct GenerationForecast {
           "time of a decode step by the length of the cache, in the middle of each part of the "
           "output",
           &Self::course);
-    field("tokens_per_s", "1/s", "output tokens of all sequences", &Self::tokens_per_s);
-    field("tokens_per_s_per_gpu", "1/s", "output tokens of all sequences, per GPU of one server",
-          [](const Self& x) { return x.tokens_per_s / static_cast<double>(x.ranks); });
+    field("tokens_per_s", "1/s",
+          "output tokens of all sequences; of a server under load, in its steady part, or of the "
+          "whole run where it has none",
+          [](const Self& x) { return x.all_tokens_per_s(); });
+    field("tokens_per_s_per_gpu", "1/s",
+          "the same per GPU: under load of all servers and prefill workers, else of one server",
+          [](const Self& x) {
+            return x.all_tokens_per_s() / static_cast<double>(x.serving ? x.gpus : x.ranks);
+          });
     field("flops", "FLOP",
           "work of one rank, with `skew` of the one with the busiest experts; with a pipeline the "
           "mean over its stages",
@@ -1359,6 +1370,7 @@ struct CollectiveForecast {
   double network_bytes = 0;
   double bus_bytes_per_s = 0;
   bool extrapolated = false;
+  std::vector<Warning> warnings;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -1382,6 +1394,7 @@ struct CollectiveForecast {
     field("network_bytes", "bytes", "that a node's ranks of the group send to other nodes",
           &Self::network_bytes);
     field("extrapolated", "", "outside the training range", &Self::extrapolated);
+    field.warnings(&Self::warnings);
   }
 };
 

@@ -255,8 +255,9 @@ struct ComparedForecast {
     field("dtype", "", "the dtype that was used", &Self::dtype);
     field.interval({"latency_s", "latency_low_s", "latency_high_s"}, "s",
                    "time of the pass or of the request", &Self::latency_s);
-    field("ttft_s", "s", "time to first token", &Self::ttft_s);
-    field("tpot_s", "s", "time per output token", &Self::tpot_s);
+    field("ttft_s", "s", "time to first token; of a server under load the p99 of its steady part",
+          &Self::ttft_s);
+    field("tpot_s", "s", "time per output token, likewise", &Self::tpot_s);
     field("tokens_per_s", "1/s", "of training, or written", &Self::tokens_per_s);
     field("peak_bytes", "bytes", "memory of one GPU", &Self::peak_bytes);
     field("fits", "", "whether it fits", &Self::fits);
@@ -484,6 +485,7 @@ struct TrainingPlan {
   std::string model, gpu, gpu_name, cluster, cluster_name;
   int64_t nodes = 1, ranks = 1, batch = 1, seq = 1;
   bool counts_tokens = true;  ///< false: the batch is of images, whose size the model fixes
+  bool is_decoder = true;     ///< it generates text; scripts that train such models train no others
   int64_t gpus_per_node = 1;
   bool has_network = false;  ///< that can join further nodes
   int64_t parameters = 0;

@@ -112,6 +112,15 @@ void run_on_accelerator(const Command& command, const Given& given, const std::s
   show(reply, given, style);
 }
 
+/// A row for each kernel says nothing of a load.
+void warn_of_kernels_only(Reply& reply) {
+  const auto* tokens = std::get_if<GenerationForecast>(&reply.answer);
+  if (tokens != nullptr && tokens->continuous)
+    reply.warnings.emplace_back(
+        "csv has the kernels of a single request on an idle server; --format json has the numbers "
+        "of the load");
+}
+
 void run_forecast(const Command& command, const Given& given) {
   if (has(given, "gpus")) {
     check_comparison(given);
@@ -136,7 +145,8 @@ void run_forecast(const Command& command, const Given& given) {
   check_file_view(command, given);
   // A row for each kernel has no place for remedies, which take longer than the forecast.
   const Detail detail = format_of(given) == "csv" ? Detail::kWarnings : Detail::kRemedies;
-  const Reply reply = ask(command, "forecast", given, {.detail = detail});
+  Reply reply = ask(command, "forecast", given, {.detail = detail});
+  if (format_of(given) == "csv") warn_of_kernels_only(reply);
   if (has(given, "timeline-trace")) {
     const auto* pass = std::get_if<Forecast>(&reply.answer);
     if (pass != nullptr && !pass->parallel)

@@ -72,13 +72,15 @@ void run_help(const Command&, const Given& given) {
   const std::string wanted = text_of(given, "COMMAND");
   if (wanted.empty()) return emit(program_help(), "");
   if (wanted == "families") return emit(families_help(), "");
-  std::vector<std::string> names = {"families"};
+  std::vector<std::string> names;
   for (const Command& command : commands()) {
     if (command.name == wanted) return emit(command_help(command, HelpLength::kFull), "");
     names.push_back(command.name);
   }
-  throw UsageError(fmt::format("help: no command '{}'{}; known: {}", shown_name(wanted),
-                               did_you_mean(wanted, names), join(names, ", ")));
+  const std::string known = join(names, ", ");
+  names.emplace_back("families");
+  throw UsageError(fmt::format("help: no command '{}'{}; known: {}; or 'families' of models",
+                               shown_name(wanted), did_you_mean(wanted, names), known));
 }
 
 }  // namespace

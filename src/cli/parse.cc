@@ -7,6 +7,7 @@
 #include <deque>
 #include <filesystem>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
@@ -92,6 +93,11 @@ void check(const Target& target, const CommandOption& option,
   }
 }
 
+/// Whether a value is the name of a GPU, and no file, whatever lies there.
+bool is_name(const CommandOption& option, const std::string& text) {
+  return option.kind == ValueKind::kGpu && !is_path(text);
+}
+
 /// An output never replaces what the same command reads.
 void check_output(const Target& target, const Given& given) {
   const std::string output = text_of(given, "output-file");
@@ -103,7 +109,7 @@ void check_output(const Target& target, const Given& given) {
       continue;
     for (const std::string& text : found->second.texts) {
       for (const std::string& path : split(text, option.list ? ',' : '\0')) {
-        if (std::filesystem::equivalent(path, output, code) && !code)
+        if (!is_name(option, path) && std::filesystem::equivalent(path, output, code) && !code)
           throw UsageError(
               fmt::format("-o {}: is the file that {} names, too; write to another "
                           "file",

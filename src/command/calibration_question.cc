@@ -110,6 +110,7 @@ std::vector<WorkKernel> work_of(const Wanted& asked) {
                    .software = software,
                    .sizes = {},
                    .flops = kernel.flops,
+                   .bytes = kernel.bytes,
                    .share = kernel.latency_s * static_cast<double>(kernel.count)};
     for (size_t i = 0; i < kernel.shape.names.size(); ++i)
       one.sizes.emplace_back(kernel.shape.names[i], kernel.shape.values[i]);

@@ -7,6 +7,18 @@
 namespace tilecast {
 namespace {
 
+/// "1GiB" is 1Gi: the unit of bytes may follow a factor.
+void set_bytes(void* query, const CommandOption& option, const GivenValue& value) {
+  GivenValue number = value;
+  for (std::string& text : number.texts) {
+    constexpr std::string_view kFactors = "kKMGTi";
+    if (text.size() > 1 && text.back() == 'B' &&
+        kFactors.find(text[text.size() - 2]) != std::string_view::npos)
+      text.pop_back();
+  }
+  into<&CollectiveQuery::bytes>()(query, option, number);
+}
+
 std::vector<OptionGroup> collective_groups() {
   constexpr int64_t kMostBytes = std::numeric_limits<int64_t>::max() / 1024;
   constexpr int64_t kMostRanks = int64_t{1} << 24, kMostNodes = int64_t{1} << 20;
@@ -14,9 +26,9 @@ std::vector<OptionGroup> collective_groups() {
   const Asked defaults;
   CommandOption ranks =
       whole_option("--ranks", "", "GPUs that take part", into<&Asked::ranks>(), 1, kMostRanks);
-  CommandOption bytes =
-      whole_option("--bytes", "", "of the whole buffer, as NCCL's tests count them",
-                   into<&Asked::bytes>(), 0, kMostBytes);
+  CommandOption bytes = whole_option(
+      "--bytes", "", "of the whole buffer, as NCCL's tests count them: 268435456, 256MiB",
+      set_bytes, 0, kMostBytes);
   ranks.required = bytes.required = true;
   return {{"Options",
            {{.names = "KIND",
@@ -47,7 +59,9 @@ std::vector<OptionGroup> collective_groups() {
 }
 
 Reply answer_collective(CollectiveQuery&& query, const Given&, const Asking&) {
-  return {.answer = forecast_collective(query)};
+  CollectiveForecast forecast = forecast_collective(query);
+  std::vector<std::string> warnings = warning_texts(forecast.warnings);
+  return {.answer = std::move(forecast), .warnings = std::move(warnings)};
 }
 
 }  // namespace

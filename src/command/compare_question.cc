@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <variant>
 
 #include "base/file.h"
@@ -136,6 +137,9 @@ std::string forecast_json(const std::string& name, const Side& side,
   const Request request = make_request(side.words);
   if (!side.model.read && side.model.name.empty())
     throw OptionError(fmt::format("'{}' states no model: give it with `model`", printable(name)));
+  // A file of another kind is no model: that is what is wrong with it.
+  std::error_code code;
+  if (std::filesystem::is_regular_file(name, code)) side.model.load();
   if (!side.gpu.given() && request.parallel.cluster.empty())
     throw OptionError(
         fmt::format("'{}' states no GPU: give it with `gpu` or `cluster`", printable(name)));

@@ -52,6 +52,9 @@ TrainingQuery training_query_of(const PlanQuestion& asked, const Asking& asking)
                       .memory_reserve = asked.memory_reserve,
                       .price_per_gpu_hour = {},
                       .show_progress = asking.show_progress};
+  // Adapters have the copies that `forecast` gives them.
+  if (query.request.lora_rank > 0 && !asked.has_word("main-params-dtype"))
+    query.request.parallel.main_params.reset();
   return query;
 }
 
@@ -82,12 +85,19 @@ std::string training_shortfall(std::span<const TrainingPlan> plans, const Traini
   const TrainingPlan& nearest = *std::min_element(
       plans.begin(), plans.end(),
       [](const auto& a, const auto& b) { return lacking_bytes(a) < lacking_bytes(b); });
-  const std::string lacks = format_bytes(lacking_bytes(nearest)),
-                    help = training_remedies(nearest, query);
+  const TrainingCandidate& first = nearest.candidates.front();
+  std::string lacks = format_bytes(lacking_bytes(nearest));
+  if (first.memory.margin_bytes() >= 0)
+    lacks = fmt::format("takes {} and lacks {} of the {} that stay free (`memory-reserve`)",
+                        format_bytes(first.memory.peak_bytes), lacks,
+                        format_bytes(first.reserve_bytes));
+  else
+    lacks = "lacks " + lacks;
+  const std::string help = training_remedies(nearest, query);
   if (plans.size() > 1)
-    return fmt::format("no configuration fits on any of these GPUs: the nearest, on {}, lacks {}{}",
+    return fmt::format("no configuration fits on any of these GPUs: the nearest, on {}, {}{}",
                        nearest.gpu, lacks, help);
-  return fmt::format("no configuration fits into the {} of {}: the nearest lacks {}{}",
+  return fmt::format("no configuration fits into the {} of {}: the nearest {}{}",
                      format_bytes(nearest.device_bytes), nearest.gpu, lacks, help);
 }
 

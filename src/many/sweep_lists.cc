@@ -73,7 +73,12 @@ const OptionDef* option_named(std::string name) {
 
 SweepLists::SweepLists(const JsonObject& file) {
   for (const char* needed : {"model", "gpu"})
-    if (!file.has(needed)) file.fail(needed, "is missing: a list of models, of devices");
+    if (!file.has(needed))
+      file.fail(needed, needed == std::string_view("model") ? "is missing: a list of models"
+                        : file.has("cluster")
+                            ? "is missing: a list of devices, also beside 'cluster': the GPUs of "
+                              "its nodes ('tilecast clusters')"
+                            : "is missing: a list of devices");
   axes_.push_back(read_axis(file, "model", Kind::kModel));
   axes_.push_back(read_axis(file, "gpu", Kind::kGpu));
   for (const auto& item : file.json().items()) {
@@ -121,7 +126,7 @@ std::vector<JobColumn> SweepLists::columns() const {
   for (size_t a = 0; a < axes_.size(); ++a)
     columns.push_back(
         {.kind = axes_[a].kind,
-         .name = axes_[a].name,
+         .name = axes_[a].kind == Kind::kOption ? option_named(axes_[a].name)->name : axes_[a].name,
          .words = &axes_[a].values,
          .code = [this, a](size_t index) { return static_cast<int32_t>(value_at(a, index)); }});
   return columns;

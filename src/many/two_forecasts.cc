@@ -41,6 +41,25 @@ std::string text_at(const Json& object, const char* key) {
   return found == object.end() ? "" : text_of(*found);
 }
 
+/// A request on an idle server says nothing of the load: its numbers are replaced by those of the
+/// steady part, or of the whole run where there is none.
+void set_load(ComparedForecast& side, const Json& serving) {
+  const auto part_of = [&](const char* name) -> const Json* {
+    const auto found = serving.find(name);
+    return found != serving.end() && found->is_object() ? &*found : nullptr;
+  };
+  const Json* const steady = part_of("steady");
+  const Json* const part = steady != nullptr ? steady : part_of("all");
+  if (part == nullptr) return;
+  const auto p99_of = [&](const char* name) -> std::optional<double> {
+    const auto found = part->find(name);
+    return found != part->end() && found->is_object() ? seconds_of(*found, "p99") : std::nullopt;
+  };
+  side.ttft_s = p99_of("time_to_first_token");
+  side.tpot_s = p99_of("time_per_output_token");
+  side.tokens_per_s = number_of(*part, "output_tokens_per_s");
+}
+
 ComparedForecast summary_of(const Json& forecast, const std::string& name) {
   const Json& memory = forecast["memory"];
   ComparedForecast side{.name = name,
@@ -53,6 +72,9 @@ ComparedForecast summary_of(const Json& forecast, const std::string& name) {
   side.ttft_s = seconds_of(forecast, "time_to_first_token");
   side.tpot_s = seconds_of(forecast, "time_per_output_token");
   side.tokens_per_s = number_of(forecast, "tokens_per_s");
+  if (const auto serving = forecast.find("serving");
+      serving != forecast.end() && serving->is_object())
+    set_load(side, *serving);
   side.peak_bytes = std::llround(number_of(memory, "peak_bytes").value_or(0));
   const auto fits = memory.find("fits");
   side.fits = fits == memory.end() || !fits->is_boolean() || fits->get<bool>();

@@ -136,12 +136,24 @@ class LoadSearch {
     c.margin_bytes = m.fits ? std::max<int64_t>(0, plan_.device_bytes[c.hardware] - m.peak_bytes)
                             : std::min<int64_t>(-1, m.margin_bytes());
     if (!c.fits) return;
+    refuse_unless_it_starts(f);
     c.simulated = f.serving.has_value();
     c.pruned = !c.simulated;
     if (c.pruned)
       c.excess = std::numeric_limits<double>::infinity();
     else
       fill(c, f.serving->steady_or_all());
+  }
+
+  static void refuse_unless_it_starts(const GenerationForecast& f) {
+    const bool starts = std::none_of(f.warnings.begin(), f.warnings.end(), [](const Warning& w) {
+      return w.code == WarningCode::kDoesNotStart;
+    });
+    if (!starts)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("`max-model-len` {}: the servers do not start, as their caches hold "
+                              "fewer tokens",
+                              f.pool->max_model_len));
   }
 
   void fill(ServingCandidate& c, const ServerMetrics& part) const {

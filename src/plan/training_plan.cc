@@ -137,6 +137,7 @@ class TrainingPlanner {
                       .batch = r.batch,
                       .seq = *r.seq,
                       .counts_tokens = !facts_->model.fixed_seq,
+                      .is_decoder = facts_->model.decoder.has_value(),
                       .gpus_per_node = facts_->cluster.gpus_per_node,
                       .has_network = facts_->cluster.network.has_value(),
                       .parameters = modules_.parameter_count(),

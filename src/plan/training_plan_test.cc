@@ -302,6 +302,16 @@ TEST(TrainingPlan, AdaptersHaveNoLineOfScriptsThatTrainAllWeights) {
   EXPECT_TRUE(launch_lines(plan).empty());
 }
 
+TEST(TrainingPlan, EncodersHaveNoLineOfScriptsThatTrainDecoders) {
+  const TrainingPlan plan = plan_of(R"({"model_type": "bert", "architectures": ["BertForMaskedLM"],
+      "hidden_size": 256, "num_attention_heads": 4, "num_hidden_layers": 2,
+      "intermediate_size": 1024, "vocab_size": 30522, "max_position_embeddings": 512,
+      "type_vocab_size": 2, "hidden_act": "gelu"})",
+                                    training_query(512));
+  EXPECT_GT(plan.fitting, 0u);
+  EXPECT_TRUE(launch_lines(plan).empty());
+}
+
 TEST(TrainingPlan, LeastMemoryIsFirstIfAskedFor) {
   TrainingQuery query = training_query(1024);
   query.objective = PlanObjective::kMemory;

@@ -6,6 +6,7 @@
 #include "report/kernel_text.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
+#include "software/server_start.h"
 #include "software/software.h"
 #include "tilecast/view.h"
 
@@ -90,8 +91,10 @@ void add_batch_times(Lines& lines, const GenerationForecast& f) {
   lines.add("time per output token", format_seconds(f.tpot.value),
             fmt::format("80 % interval {}; {}", span_text(f.tpot), limits_text(f.decode)));
   std::vector<std::string> course;
-  for (const auto& [tokens, e] : f.course)
-    course.push_back(fmt::format("{} at {}", format_seconds(e), format_integer(tokens)));
+  const double tokens_per_step = f.drafts ? f.drafts->tokens_per_step : 1;
+  for (const auto& [tokens, step] : f.course)
+    course.push_back(
+        fmt::format("{} at {}", format_seconds(step / tokens_per_step), format_integer(tokens)));
   lines.add("  by length of the cache", "", join(course, ", "));
   lines.add("whole request", format_seconds(f.request.value),
             fmt::format("80 % interval {}", span_text(f.request)));
@@ -116,9 +119,9 @@ std::string longest_text(const GenerationForecast& f) {
   if (p.tokens <= 0) return "; the server does not start: no memory is left for the cache";
   const std::string tokens = format_integer(p.tokens);
   const ServerDefaults* const server = server_of(f);
-  return server == nullptr || server->needs_longest_sequence
-             ? fmt::format("; the server does not start: use --max-model-len {} or less", tokens)
-             : fmt::format("; the server starts, and takes sequences of at most {} tokens", tokens);
+  return server != nullptr && server_starts(*server, p.tokens, p.concurrency)
+             ? fmt::format("; the server starts, and takes sequences of at most {} tokens", tokens)
+             : fmt::format("; the server does not start: use --max-model-len {} or less", tokens);
 }
 
 /// As in vLLM's log. For a static batch, these are the numbers of a server of the model.
@@ -168,12 +171,15 @@ void add_memory(Lines& lines, const GenerationForecast& f) {
           : fmt::format("{} active", format_si(static_cast<double>(f.active_parameters), "")));
   const bool has_room =
       f.memory.peak_bytes <= f.memory.usable_bytes;  // a prefill worker may have none
-  lines.add("memory", format_bytes(f.memory.peak_bytes),
-            fmt::format("{}{} that programs see{}; largest batch that fits: {}{}",
-                        has_room ? "of " : exceeded_text(f.memory),
-                        format_bytes(f.memory.device_bytes), f.ranks > 1 ? " on each GPU" : "",
-                        format_integer(f.memory.largest_batch.value_or(0)),
-                        has_room && !f.memory.fits ? "; a prefill worker DOES NOT FIT" : ""));
+  lines.add(
+      "memory", format_bytes(f.memory.peak_bytes),
+      fmt::format(
+          "{}{} that programs see{}; {}: {}{}", has_room ? "of " : exceeded_text(f.memory),
+          format_bytes(f.memory.device_bytes), f.ranks > 1 ? " on each GPU" : "",
+          // Requests of a trace are shorter than the longest: more of them run.
+          f.lengths_vary ? "sequences of the longest request that fit" : "largest batch that fits",
+          format_integer(f.memory.largest_batch.value_or(0)),
+          has_room && !f.memory.fits ? "; a prefill worker DOES NOT FIT" : ""));
   lines.add("  weights", format_bytes(f.memory.weights_bytes), "");
   lines.add("  cache", format_bytes(f.memory.cache_bytes), cache_text(f));
   const ServerDefaults* const server = server_of(f);

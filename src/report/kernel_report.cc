@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/text_table.h"
@@ -57,8 +59,11 @@ namespace {
 /// The law and its terms, and what measurements taught.
 void add_law(Lines& lines, const KernelExplanation& why) {
   if (!why.law_s) return;
+  const double sum = *why.start_s + *why.compute_s + *why.memory_s;
+  const bool adds_up = std::abs(sum - *why.law_s) < 0.005 * *why.law_s;
   lines.add("law", format_seconds(*why.law_s),
-            "by work, data sheet and software; compute and memory overlap");
+            fmt::format("by work, data sheet and software; {}",
+                        adds_up ? "the sum of its parts" : "compute and memory overlap"));
   lines.add("  start", format_seconds(*why.start_s), "launches, begin and end");
   lines.add(
       "  compute", format_seconds(*why.compute_s),
@@ -94,11 +99,13 @@ void add_lines(Lines& lines, const KernelForecast& k, const KernelExplanation& w
             format_si(why.flops_per_s, "FLOP/s"));
   lines.add("traffic", format_si(static_cast<double>(k.bytes), "B"),
             format_si(why.bytes_per_s, "B/s") + " of memory traffic");
+  // "latency" is also what neither rate of the data sheet explains, however long it takes.
+  const bool unexplained =
+      k.limit == "latency" && why.start_s && *why.start_s < 0.5 * k.latency_s.value;
   lines.add("bound", std::string(k.limit),
-            why.roofline_s > 0
-                ? fmt::format("{:.0f} % of what the data sheet allows: {}",
-                              100 * k.utilization_ratio, format_seconds(why.roofline_s))
-                : fmt::format("{:.0f} % of what the data sheet allows", 100 * k.utilization_ratio),
+            fmt::format("{:.0f} % of what the data sheet allows{}{}", 100 * k.utilization_ratio,
+                        why.roofline_s > 0 ? ": " + format_seconds(why.roofline_s) : "",
+                        unexplained ? "; its rates explain little of the time, see the law" : ""),
             limit_color(k.limit));
   add_law(lines, why);
   lines.add("predictor", std::string(k.predictor), "");

@@ -204,7 +204,10 @@ class CandidatesTable {
       table.right.push_back(true);
       for (size_t i = 0; i < options_.size(); ++i) table.rows[i].push_back(values_[i][column]);
     }
-    return format_text_table(table, style, 2);
+    constexpr size_t kIndent = 2;
+    return format_text_table(
+        in_one_line(std::move(table), style, kIndent, {"alike", "bubble", "exposed", "80 %"}),
+        style, kIndent);
   }
 
  private:
@@ -251,16 +254,20 @@ void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& s
 void add_misses(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
   const size_t missed = plan.candidates.size() - plan.fitting;
   if (missed == 0) return;
-  CandidatesTable table({"memory", "too much"});
+  const bool reserves = plan.memory_reserve > 0;
+  std::vector<std::string> names = {"memory", "too much"};
+  if (reserves) names.insert(names.begin() + 1, "reserve");
+  CandidatesTable table(std::move(names));
   constexpr size_t kShown = 3;
   for (size_t i = plan.fitting; i < plan.fitting + std::min(kShown, missed); ++i) {
     const TrainingCandidate& c = plan.candidates[i];
-    table.add(c, {format_bytes(c.memory.peak_bytes), format_bytes(c.missing_bytes())});
+    std::vector<std::string> more = {format_bytes(c.memory.peak_bytes),
+                                     format_bytes(c.missing_bytes())};
+    if (reserves) more.insert(more.begin() + 1, format_bytes(c.reserve_bytes));
+    table.add(c, std::move(more));
   }
   const std::string reserve =
-      plan.memory_reserve > 0
-          ? fmt::format(" with {:.3g} % of the peak free", 100 * plan.memory_reserve)
-          : "";
+      reserves ? fmt::format(" with {:.3g} % of the peak free", 100 * plan.memory_reserve) : "";
   const TrainingCandidate& last = plan.candidates.back();
   const TrainingCandidate& middle = plan.candidates[plan.fitting + missed / 2];
   out +=

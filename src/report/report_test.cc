@@ -57,6 +57,26 @@ TEST(Shorten, DescriptionsLoseTheirLastWords) {
   EXPECT_EQ(shorten_end("äöüäöü", 4), "äöü…");
 }
 
+/// Columns are left out where rows would need a second line, the least important first.
+TEST(TextTable, RowsOfOneLineLoseTheLeastImportantColumns) {
+  const TextTable table{.header = {"", "name", "alike", "cost"},
+                        .rows = {{"1", std::string(20, 'a'), std::string(20, 'b'), "30"}},
+                        .right = {true, false, true, true}};
+  const auto header_at = [&](int width) {
+    TableStyle style;
+    style.width = width;
+    return in_one_line(table, style, 2, {"bubble", "alike", "cost"}).header;
+  };
+  EXPECT_EQ(header_at(80), table.header);
+  EXPECT_EQ(header_at(53), table.header);
+  EXPECT_EQ(header_at(52), (std::vector<std::string>{"", "name", "cost"}));
+  TableStyle narrow;
+  narrow.width = 52;
+  const TextTable left = in_one_line(table, narrow, 2, {"alike"});
+  EXPECT_EQ(left.rows.front(), (std::vector<std::string>{"1", std::string(20, 'a'), "30"}));
+  EXPECT_EQ(left.right, (std::vector<bool>{true, false, true}));
+}
+
 TEST(Wrap, KeepsANumberWithItsUnit) {
   using Lines = std::vector<std::string>;
   EXPECT_EQ(wrap_text("takes about 3.17 ms more", 16), (Lines{"takes about", "3.17 ms more"}));

@@ -130,7 +130,9 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
   if (!plan.prices.empty())
     add("$/M tok", true,
         [&](const Candidate& c) { return fmt::format("{:.3g}", plan.cost_of_million_tokens(c)); });
-  return format_text_table(table, style, 2);
+  constexpr size_t kIndent = 2;
+  return format_text_table(in_one_line(std::move(table), style, kIndent, {"user/s", "repl"}), style,
+                           kIndent);
 }
 
 /// What "~" stands for, as far as candidates have it.
@@ -152,7 +154,8 @@ std::string uncertain_orders(const ServingPlan& plan) {
 }
 
 /// Explains the columns and marks that the tables of these rows have.
-std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
+std::string legend(const ServingPlan& plan, const std::vector<size_t>& first,
+                   const std::string& tables) {
   const auto shown = [&](auto value) {
     const auto differs = [&](const std::vector<size_t>& rows) {
       return std::any_of(rows.begin(), rows.end(), [&](size_t i) {
@@ -161,6 +164,10 @@ std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
     };
     return differs(first) || differs(plan.front);
   };
+  // Narrow tables leave columns out.
+  const auto has = [&](const char* column) {
+    return tables.find(fmt::format(" {} ", column)) != std::string::npos;
+  };
   const bool misses = std::any_of(plan.front.begin(), plan.front.end(),
                                   [&](size_t i) { return !plan.candidates[i].meets; });
   // Reasons list the best of other kinds, which need not be in the tables.
@@ -168,16 +175,18 @@ std::string legend(const ServingPlan& plan, const std::vector<size_t>& first) {
     return std::any_of(plan.candidates.begin(), plan.candidates.end(), is);
   };
   return fmt::format(
-      "clients: of each replica; {}{}{}{}{}user/s, GPU/s: tokens/s of a user and for each GPU. "
-      "--format json and csv have all candidates, -o FILE.svg the picture of the front.",
-      shown([](const Candidate& c) { return c.replicas; }) ? "repl: replicas; " : "",
+      "clients: of each replica; {}{}{}{}{}{}. --format json and csv have all candidates, -o "
+      "FILE.svg the picture of the front.",
+      shown([](const Candidate& c) { return c.replicas; }) && has("repl") ? "repl: replicas; " : "",
       shown([](const Candidate& c) { return c.prefill_workers; })
           ? "prefill: servers that compute prompts only; "
           : "",
       misses ? "!: misses a limit; " : "", uncertain_orders(plan),
       marked([](const Candidate& c) { return c.intervals && c.intervals->extrapolated; })
           ? "*: part of the time is extrapolated; "
-          : "");
+          : "",
+      has("user/s") ? "user/s, GPU/s: tokens/s of a user and for each GPU"
+                    : "GPU/s: tokens/s for each GPU");
 }
 
 void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& style) {
@@ -357,7 +366,7 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
                      style) +
          "\n" + candidates_table(plan, plan.front, style, false);
   add_misses(out, plan, style);
-  out += "\n" + wrapped(legend(plan, first), style);
+  out += "\n" + wrapped(legend(plan, first, out), style);
   return out + left_out(plan, style);
 }
 

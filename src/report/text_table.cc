@@ -1,6 +1,7 @@
 #include "report/text_table.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 
 #include "base/text.h"
@@ -260,6 +261,29 @@ std::string format_text_table(const TextTable& table, const TableStyle& style, s
   if (!table.header.empty()) out += writer.header();
   for (size_t r = 0; r < table.rows.size(); ++r) out += writer.row(r);
   return out;
+}
+
+TextTable in_one_line(TextTable table, const TableStyle& style, size_t indent,
+                      std::initializer_list<std::string_view> least_important) {
+  const auto folds = [&] {
+    const std::vector<size_t> lines = lay_out(table, table_width(style) - indent).lines;
+    return !lines.empty() && lines.back() > 0;
+  };
+  for (const std::string_view name : least_important) {
+    const auto found = std::find(table.header.begin(), table.header.end(), name);
+    if (found == table.header.end()) continue;
+    if (!folds()) break;
+    const auto column = found - table.header.begin();
+    const auto leave_out = [&](auto& list) {
+      if (column < std::ssize(list)) list.erase(list.begin() + column);
+    };
+    leave_out(table.header);
+    leave_out(table.right);
+    leave_out(table.fit);
+    leave_out(table.min_widths);
+    for (Row& row : table.rows) leave_out(row);
+  }
+  return table;
 }
 
 std::string Lines::text(const TableStyle& style, bool right) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -71,6 +72,11 @@ std::string wrapped(const std::string& text, const TableStyle& style);
 /// without trailing spaces. If columns cannot be shortened enough, the last columns move to
 /// separate lines below the others.
 std::string format_text_table(const TextTable& table, const TableStyle& style, size_t indent = 0);
+
+/// The table without the first of these columns, as many as it takes for rows of one line. Names
+/// that it does not have are left out.
+TextTable in_one_line(TextTable table, const TableStyle& style, size_t indent,
+                      std::initializer_list<std::string_view> least_important);
 
 /// A table of names, values and remarks; long remarks are wrapped.
 class Lines {

@@ -75,7 +75,7 @@ TEST(WarningText, EachCodeHasARowWhoseSentenceNamesItsFacts) {
     }
     EXPECT_EQ(warning_text(warning).find('{'), std::string::npos) << warning_text(warning);
   }
-  EXPECT_EQ(index, static_cast<size_t>(WarningCode::kDoesNotStart) + 1);
+  EXPECT_EQ(index, static_cast<size_t>(WarningCode::kNoEffect) + 1);
 }
 
 TEST(WarningText, AFactThatIsMissingOrUnknownIsAnInternalError) {

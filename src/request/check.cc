@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <string_view>
 
 #include "base/text.h"
 #include "request/load.h"
@@ -160,9 +162,14 @@ std::string why_not(const OptionDef& option, RequestKind kind) {
   if (kind == RequestKind::kPass)
     return fmt::format("`{}` needs `prompt` (or `trace`): it applies to text generation only",
                        option.name);
-  if (option.applies_to(RequestKind::kServe))
+  if (!option.applies_to(RequestKind::kServe))
+    return fmt::format("`{}` cannot be combined with `prompt`", option.name);
+  // Each of these makes a server of it, unless another schedule is asked for.
+  constexpr std::string_view kLoads[] = {"rate", "concurrency", "trace"};
+  if (std::find(std::begin(kLoads), std::end(kLoads), option.name) != std::end(kLoads))
     return fmt::format("`{}` needs `schedule` continuous", option.name);
-  return fmt::format("`{}` cannot be combined with `prompt`", option.name);
+  return fmt::format("`{}` needs a server under load: add `rate`, `concurrency` or `trace`",
+                     option.name);
 }
 
 void check_request(const Request& request) {

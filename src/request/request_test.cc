@@ -114,6 +114,8 @@ TEST(Requests, OptionsOfOtherKindsAreRefused) {
                "`mode` cannot be combined with `prompt`");
   EXPECT_ERROR(check_request({.kind = RequestKind::kGenerate, .load = {.concurrency = 3}}), kInput,
                "`concurrency` needs `schedule` continuous");
+  EXPECT_ERROR(check_request({.kind = RequestKind::kGenerate, .load = {.ttft_s = 1}}), kInput,
+               "`ttft-s` needs a server under load: add `rate`, `concurrency` or `trace`");
   EXPECT_ERROR(check_request({.execution = {.cuda_graphs = false}}), kInput,
                "`cuda-graphs` needs `prompt` (or `trace`)");
   EXPECT_ERROR(check_request({.optimizer = Optimizer::kSgd}), kInput,

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "collectives/collective.h"
+#include "collectives/paths.h"
+#include "scenario/warnings.h"
 #include "software/software.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
@@ -106,6 +109,9 @@ CollectiveForecast forecast_collective(const CollectiveQuery& query) {
   if (time.seconds > 0)
     forecast.bus_bytes_per_s = bus_factor(kind, static_cast<double>(group.ranks)) *
                                static_cast<double>(query.bytes) / time.seconds;
+  // A cluster file has the rates of its owner's server.
+  const bool one_server = group.ranks > 1 && uses_pcie(group, cluster) && !is_path(query.cluster);
+  forecast.warnings = link_warnings(cluster, group.ranks, {.one_server = one_server}, 1);
   return forecast;
 }
 

@@ -22,8 +22,10 @@ Warning does_not_fit(const Shortage& shortage, const Device& device);
 
 /// Whether the peak fits, but leaves less than what the caching allocator may not be able to use.
 bool is_tight(const Memory& memory);
-/// A warning of that for one rank of several.
-Warning tight_memory(const Memory& memory, const Device& device);
+/// Whether the peak fits, but leaves less than a forecast of memory may err by.
+bool may_not_fit(const Memory& memory);
+/// A warning of either, for one of `ranks`.
+Warning tight_memory(const Memory& memory, const Device& device, int64_t ranks);
 
 /// Memory of a batch in bytes.
 struct BatchBytes {

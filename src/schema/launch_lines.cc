@@ -171,8 +171,9 @@ LaunchLine server_line(const ServingPlan& plan, const ServingCandidate& c,
 }  // namespace
 
 std::vector<LaunchLine> launch_lines(const TrainingPlan& plan) {
-  // The scripts below train all weights: none would run a plan of adapters.
-  if (plan.fitting == 0 || !plan.counts_tokens || plan.used.lora_rank > 0) return {};
+  // The scripts below train all weights of models that generate text: none would run a plan of
+  // adapters, of an encoder or of an encoder with a decoder.
+  if (plan.fitting == 0 || !plan.is_decoder || plan.used.lora_rank > 0) return {};
   const TrainingCandidate& c = plan.candidates.front();
   std::vector<LaunchLine> lines = {{"megatron", megatron(plan, c), ""}};
   if (std::string command = torchtitan(plan, c); !command.empty())

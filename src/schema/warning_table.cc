@@ -193,13 +193,20 @@ std::vector<WarningDef> make_table() {  // NOLINT(readability-function-size): a 
        does_not_fit_text},
       {kTightMemory,
        "tight_memory",
-       "A step over several ranks leaves less memory than the allocator may lose.",
+       "A step over several ranks leaves less memory than the allocator may lose, or a pass on one "
+       "GPU less than a forecast of memory may err by.",
        kDevice,
        "the memory, that is left",
-       {{"free_bytes", kBytes, "that are left"}},
+       {{"free_bytes", kBytes, "that are left"},
+        {.name = "one_gpu",
+         .kind = kFlag,
+         .doc = "no other GPU takes part",
+         .optional = true,
+         .absent = "the buffers of NCCL or RCCL, and what the caching allocator cannot use, are "
+                   "not counted",
+         .if_1 = "a memory forecast may err by more"}},
        "only {free_bytes} ({share:.1f}) of the memory of {subject} are left: the step may run "
-       "out of memory; the buffers of NCCL or RCCL, and what the caching allocator cannot use, are "
-       "not counted"},
+       "out of memory; {one_gpu}"},
       {kLengthsIgnored,
        "lengths_ignored",
        "Prompt or output lengths were given together with a trace.",
@@ -237,6 +244,13 @@ std::vector<WarningDef> make_table() {  // NOLINT(readability-function-size): a 
         {"tokens_that_fit", kWhole, "tokens in the cache"}},
        "",
        does_not_start_text},
+      {kNoEffect,
+       "no_effect",
+       "An option changes nothing, as another one stands.",
+       "the option",
+       kNone,
+       {{"value", kText, "of the option"}, {"reason", kText, "why it changes nothing"}},
+       "--{subject} {value} has no effect: {reason}"},
   };
 }
 

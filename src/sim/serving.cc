@@ -239,8 +239,11 @@ class ServingSimulation {
       result.prefill_busy_share = share_of(prefill_s);
       if (transfers_ > 0) result.mean_transfer_s = transferred_s_ / static_cast<double>(transfers_);
     }
-    result.keeps_up = load_.concurrency > 0 ||
-                      queue_is_steady(result.requests, std::max(busy_s / servers, prefill_s));
+    if (load_.concurrency == 0) {
+      const double longest_s = std::max(busy_s / servers, prefill_s);
+      result.keeps_up = queue_is_steady(result.requests, longest_s);
+      result.queue_is_short = queue_is_short(result.requests, longest_s);
+    }
     return result;
   }
 

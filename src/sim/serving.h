@@ -142,7 +142,8 @@ struct ServingResult {
   double prefill_busy_share = 0;
   double mean_transfer_s = 0;  ///< from the end of a prefill to the other pool's getting the cache
   int64_t preemptions = 0;     ///< sequences that lost their cache and were computed again
-  bool keeps_up = true;        ///< the queue does not grow
+  bool keeps_up = true;        ///< the queue does not grow by more than chance explains
+  bool queue_is_short = true;  ///< it grows by less than ten requests: what comes is answered
   bool stopped = false;        ///< ServingLoad::stop_beyond is missed; all else is not known
 };
 

@@ -83,20 +83,32 @@ ServingResult summarize(std::vector<RequestTimes> requests, int64_t most_in_flig
   return result;
 }
 
-bool queue_is_steady(const std::vector<RequestTimes>& requests, double busy_s) {
+namespace {
+
+/// By how much later than the first tenth the last tenth of the requests get their first tokens.
+double growth_s(const std::vector<RequestTimes>& requests) {
   const size_t tenth = std::max<size_t>(1, requests.size() / 10);
   double early = 0, late = 0;
   for (size_t i = 0; i < tenth; ++i) {
     early += requests[i].ttft_s();
     late += requests[requests.size() - 1 - i].ttft_s();
   }
-  const double growth = (late - early) / static_cast<double>(tenth);
+  return (late - early) / static_cast<double>(tenth);
+}
+
+}  // namespace
+
+bool queue_is_short(const std::vector<RequestTimes>& requests, double busy_s) {
+  return growth_s(requests) < 10 * busy_s / static_cast<double>(requests.size());
+}
+
+bool queue_is_steady(const std::vector<RequestTimes>& requests, double busy_s) {
   // A server that is r times too slow lets the last request wait r - 1 times the time in which all
   // came. The part that chance explains in the arrivals of N requests, 1.5 / sqrt(N) of that time,
   // is left out, and so are queues of ten requests.
   const double span = requests.back().sent_s - requests.front().sent_s;
   const auto count = static_cast<double>(requests.size());
-  return growth < std::max(1.5 / std::sqrt(count) * span, 10 * busy_s / count);
+  return queue_is_short(requests, busy_s) || growth_s(requests) < 1.5 / std::sqrt(count) * span;
 }
 
 double goodput(const ServingResult& result, std::optional<double> ttft_s,

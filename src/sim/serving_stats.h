@@ -9,8 +9,11 @@ namespace tilecast {
 /// Fills in `requests`, `all`, `steady` and `most_in_flight`.
 ServingResult summarize(std::vector<RequestTimes> requests, int64_t most_in_flight);
 
-/// Whether the last requests to arrive wait about as long as the first ones. `busy_s`: seconds that
-/// the server worked.
+/// Whether the last requests to arrive wait longer than the first ones by less than ten requests
+/// take. `busy_s`: seconds that the server worked.
+bool queue_is_short(const std::vector<RequestTimes>& requests, double busy_s);
+
+/// Whether that is so, or chance explains it.
 bool queue_is_steady(const std::vector<RequestTimes>& requests, double busy_s);
 
 }  // namespace tilecast

@@ -232,6 +232,12 @@ TEST(Serving, SaysWhetherItKeepsUp) {
   const ServingResult flooded = at_rate(500);
   EXPECT_FALSE(flooded.keeps_up);
   EXPECT_LT(flooded.all.requests_per_s, 100);
+  // A little too slow: chance might explain it, but the queue grows.
+  const double most = flooded.all.requests_per_s;
+  EXPECT_TRUE(at_rate(5).queue_is_short && at_rate(0.8 * most).queue_is_short);
+  EXPECT_TRUE(at_rate(1.04 * most).keeps_up);
+  EXPECT_FALSE(at_rate(1.04 * most).queue_is_short);
+  EXPECT_FALSE(flooded.queue_is_short);
 }
 
 TEST(Serving, DrawnLoadsAreSeededAndKeepToTheirRanges) {

@@ -135,21 +135,55 @@ struct WorkRow {
   Kernel kernel;
 };
 
-/// nullopt if the row would not make the same kernel.
+/// Whether the kernel is the work: its sizes, FLOPs and bytes.
+bool is_work(const Kernel& kernel, const WorkKernel& work) {
+  if (kernel.flops != work.flops || kernel.bytes() != work.bytes) return false;
+  const auto names = type_info(kernel).sizes;
+  const auto values = sizes_of(kernel);
+  return std::all_of(work.sizes.begin(), work.sizes.end(), [&](const auto& size) {
+    const auto at = std::find(names.begin(), names.end(), size.first);
+    return at != names.end() && values[static_cast<size_t>(at - names.begin())] == size.second;
+  });
+}
+
+/// The size of an operator that a size of its kernel stands for; nullptr: none. The elements of a
+/// stream are those of its rows, or of what is written to a cache.
+const SizeDef* size_for(const OpDef& op, const std::string& name) {
+  const SizeDef* size = find_size(op, name);
+  if (size == nullptr && name == "elements") {
+    size = find_size(op, "columns");
+    if (size == nullptr) size = find_size(op, "width");
+  }
+  return size != nullptr && size->type == AttributeType::kInteger ? size : nullptr;
+}
+
+/// nullopt if no row makes the same kernel.
 std::optional<WorkRow> row_with(const WorkKernel& work, DType dtype, SizeList sizes) {
   const OpDef& op = op_def(*find_op(work.op));
   for (const auto& [name, value] : work.sizes) {
-    const SizeDef* size = find_size(op, name);
-    if (size != nullptr && size->type == AttributeType::kInteger) sizes.push_back({name, value});
+    if (const SizeDef* size = size_for(op, name)) sizes.push_back({std::string(size->name), value});
   }
-  try {
-    std::vector<Kernel> kernels = kernels_of_sizes(work.op, dtype, sizes);
-    if (kernels.size() == 1 && kernels.front().flops == work.flops)
-      return WorkRow{&work, dtype, std::move(sizes), kernels.front()};
-    return std::nullopt;
-  } catch (const Error&) {  // sizes that the operator does not take
-    return std::nullopt;
+  const auto has = [&](const SizeDef& size) {
+    return std::any_of(sizes.begin(), sizes.end(),
+                       [&](const Attribute& s) { return s.name == size.name; });
+  };
+  // Kernels do not state switches of their operators, as `causal`: it is off, or one of them is on.
+  std::vector<SizeList> tried = {sizes};
+  for (const SizeDef& size : op.sizes) {
+    if (!size.is_switch() || has(size)) continue;
+    tried.push_back(sizes);
+    tried.back().push_back({std::string(size.name), int64_t{1}});
   }
+  for (SizeList& list : tried) {
+    try {
+      std::vector<Kernel> kernels = kernels_of_sizes(work.op, dtype, list);
+      if (kernels.size() == 1 && is_work(kernels.front(), work))
+        return WorkRow{&work, dtype, std::move(list), kernels.front()};
+    } catch (const Error&) {  // sizes that the operator does not take
+      continue;
+    }
+  }
+  return std::nullopt;
 }
 
 std::optional<WorkRow> row_of(const WorkKernel& work) {
@@ -185,6 +219,7 @@ Candidates from_work(const SuggestOptions& options, const Device& device) {
   Candidates all{.header = "gpu,op,dtype,software," + join({columns.begin(), columns.end()}, ",") +
                            ",latency_s",
                  .kernels = {}};
+  std::map<std::string, size_t> known;  // kernels of several layers or phases are one row
   for (WorkRow& row : rows) {
     std::string line = fmt::format("{},{},{},{}", device.id, row.work->op, dtype_name(row.dtype),
                                    row.work->software);
@@ -192,6 +227,11 @@ Candidates from_work(const SuggestOptions& options, const Device& device) {
       const auto size = std::find_if(row.sizes.begin(), row.sizes.end(),
                                      [&](const Attribute& s) { return s.name == column; });
       line += "," + (size == row.sizes.end() ? "" : format_value(size->value));
+    }
+    const auto [at, is_new] = known.emplace(line, all.kernels.size());
+    if (!is_new) {
+      all.kernels[at->second].share += row.work->share / whole;
+      continue;
     }
     Candidate candidate{.kernel = row.kernel,
                         .conditions = {},

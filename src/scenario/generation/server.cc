@@ -11,6 +11,7 @@
 #include "scenario/generation/offered_load.h"
 #include "scenario/generation/single_request.h"
 #include "scenario/generation/step_costs.h"
+#include "software/server_start.h"
 
 namespace tilecast {
 namespace {
@@ -108,7 +109,7 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.most_in_flight = s.most_in_flight;
   result.all = part(s.all, alone);
   if (s.steady) result.steady = part(*s.steady, alone);
-  if (result.steady && asked.rate > 0 && s.keeps_up)
+  if (result.steady && asked.rate > 0 && s.keeps_up && s.queue_is_short)
     result.steady = at_offered_rate(*result.steady, asked.rate, s.requests);
   result.ttft_limit_s = asked.ttft_s;
   result.tpot_limit_s = asked.tpot_s;
@@ -217,9 +218,8 @@ std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
 }
 
 bool Server::starts() const {
-  const SoftwareDef& software = software_def(*served_.asked.execution.software);
-  return memory_.pool.concurrency >= 1 ||
-         (memory_.pool.tokens > 0 && !software.server.needs_longest_sequence);
+  const ServerDefaults& server = software_def(*served_.asked.execution.software).server;
+  return server_starts(server, memory_.pool.tokens, memory_.pool.concurrency);
 }
 
 void Server::add_serving(GenerationForecast& f, const Request& asked, Advice advice,

@@ -65,6 +65,19 @@ TEST(Server, OneThatKeepsUpAnswersWhatIsOffered) {
   }
 }
 
+/// A server that is a little too slow is not said to answer all that comes.
+TEST(Server, OneThatHardlyKeepsUpShowsWhatItAnswers) {
+  Request options{.prompt = 2048, .output = 16};
+  options.load.requests = 1000;
+  options.load.rate = 1000;
+  const GenerationForecast flooded = forecast_server("llama-3-8b", "H100", options);
+  ASSERT_TRUE(flooded.serving);
+  options.load.rate = 1.03 * flooded.serving->all.requests_per_s;
+  const GenerationForecast f = forecast_server("llama-3-8b", "H100", options);
+  ASSERT_TRUE(f.serving && f.serving->steady);
+  EXPECT_LT(f.serving->steady->requests_per_s, 0.99 * options.load.rate);
+}
+
 TEST(Server, AsManyClientsAsABatchWriteAsFastAsIt) {
   for (const int64_t clients : {1, 8, 64, 256}) {
     Request options{.batch = clients, .prompt = 64, .output = 64};

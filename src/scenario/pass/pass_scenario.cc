@@ -101,8 +101,9 @@ void forecast_one_rank(Forecast& forecast, const Inquiry& inquiry, const PassSet
 
 void warn_of_shortage(Forecast& forecast, const PassSetup& setup, Detail detail) {
   PassMemory& memory = forecast.memory;
-  if (forecast.parallel && forecast.parallel->ranks > 1 && is_tight(memory))
-    forecast.warnings.push_back(tight_memory(memory, setup.device));
+  const int64_t ranks = forecast.parallel ? forecast.parallel->ranks : 1;
+  if (ranks > 1 ? is_tight(memory) : may_not_fit(memory))
+    forecast.warnings.push_back(tight_memory(memory, setup.device, ranks));
   if (memory.fits) return;
   Shortage shortage{
       .needed_bytes = memory.peak_bytes, .usable_bytes = memory.usable_bytes, .largest_batch = {}};
@@ -113,6 +114,18 @@ void warn_of_shortage(Forecast& forecast, const PassSetup& setup, Detail detail)
     shortage.largest_batch = memory.largest_batch.value_or(0);
   }
   forecast.warnings.push_back(does_not_fit(shortage, setup.device));
+}
+
+/// Options of ranks that there are not.
+void warn_of_idle_options(std::vector<Warning>& warnings, const Request& used) {
+  const Parallel& p = used.parallel;
+  const auto add = [&](const char* option, const std::string& value, const char* reason) {
+    warnings.push_back({WarningCode::kNoEffect, option, 0, {{"value", value}, {"reason", reason}}});
+  };
+  if (p.zero != Zero::kNone && used.execution.dp == 1 && p.cp == 1)
+    add("zero", choice_name(p.zero), "there is one data-parallel rank (--dp 1)");
+  if (p.sequence_parallel && used.execution.tp == 1)
+    add("sequence-parallel", "on", "there is one tensor-parallel rank (--tp 1)");
 }
 
 /// Whether a step takes tokens of sequences.
@@ -175,6 +188,7 @@ Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
   run(forecast, inquiry, setup, timing);
   add_rates(forecast, model, device.matmul_peak(compute_dtype(precision.scheme, precision.dtype)));
+  warn_of_idle_options(warnings, used);
   warn_of_shortage(forecast, setup, inquiry.detail);
   if (inquiry.detail == Detail::kRemedies)
     add_remedies(forecast, inquiry.forecaster, inquiry.model, inquiry.gpu(), inquiry.request);
