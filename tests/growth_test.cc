@@ -1,7 +1,7 @@
 // More work takes no less time, over all bundled models and GPUs: a larger batch, a longer prompt.
 //
-// Two of these laws have no exception. By the roofline, whatever the sizes; and by measurements,
-// where the rows of all products are multiples of every tile (256). Between tiles, kernels of
+// By the roofline there is no exception, whatever the sizes; nor by measurements for batches where
+// the rows of all products are multiples of every tile (256). Between tiles, kernels of
 // libraries take longer for some rows than for more, as they were measured
 // (docs/explanation/limits.md, "Monotonicity"): there, falls are few and have a limit.
 
@@ -115,7 +115,10 @@ TEST(Growth, InWholeTilesALargerBatchTakesNoLessTime) {
 TEST(Growth, InWholeTilesALongerPromptTakesNoLessTime) {
   for (const char* software : {"pytorch", "vllm", "sglang"}) {
     const Falls falls = falls_of(prompt_of(software), {256, 512, 1024, 2048, 4096}, set_prompt);
-    EXPECT_EQ(falls.any, 0u) << software << ": " << falls.text();
+    // Of layers of experts, which have the rows of their share of the tokens, hardly any.
+    fmt::print("prompts of whole tiles, {}: {}\n", software, falls.text());
+    EXPECT_LE(static_cast<double>(falls.any), 0.001 * static_cast<double>(falls.pairs));
+    EXPECT_LE(falls.worst, 0.05) << software << ": " << falls.text();
   }
 }
 
