@@ -27,7 +27,7 @@ constexpr double kRounding = 1e-9;
 /// A fall that counts where falls are allowed.
 constexpr double kSmallFall = 0.02;
 
-struct Falls {
+struct GrowthFalls {
   size_t pairs = 0, any = 0, large = 0;
   double worst = 0;
   std::string where;
@@ -60,9 +60,9 @@ double seconds(const ModelRef& model, const GpuRef& gpu, const Request& request)
 }
 
 /// Every model on every GPU, with `sizes` set one after the other.
-Falls falls_of(const Request& base, const std::vector<int64_t>& sizes,
-               void (*set)(Request&, int64_t)) {
-  Falls falls;
+GrowthFalls falls_of(const Request& base, const std::vector<int64_t>& sizes,
+                     void (*set)(Request&, int64_t)) {
+  GrowthFalls falls;
   for (const ModelEntry& model : model_catalog()) {
     const ModelRef model_ref = load_model_ref(model.name);
     for (const GpuEntry& gpu : gpu_catalog()) {
@@ -99,22 +99,23 @@ Request prompt_of(const char* software, PredictorKind predictor = PredictorKind:
 }
 
 TEST(Growth, ByTheRooflineNothingFalls) {
-  const Falls batch =
+  const GrowthFalls batch =
       falls_of(pass_of(43, PredictorKind::kRoofline), {1, 2, 3, 5, 6, 8}, set_batch);
   EXPECT_EQ(batch.any, 0u) << batch.text();
-  const Falls prompt = falls_of(prompt_of("pytorch", PredictorKind::kRoofline),
-                                {1, 2, 10, 16, 65, 128, 257, 1536, 4096}, set_prompt);
+  const GrowthFalls prompt = falls_of(prompt_of("pytorch", PredictorKind::kRoofline),
+                                      {1, 2, 10, 16, 65, 128, 257, 1536, 4096}, set_prompt);
   EXPECT_EQ(prompt.any, 0u) << prompt.text();
 }
 
 TEST(Growth, InWholeTilesALargerBatchTakesNoLessTime) {
-  const Falls falls = falls_of(pass_of(256), {1, 2, 4, 8, 16}, set_batch);
+  const GrowthFalls falls = falls_of(pass_of(256), {1, 2, 4, 8, 16}, set_batch);
   EXPECT_EQ(falls.any, 0u) << falls.text();
 }
 
 TEST(Growth, InWholeTilesALongerPromptTakesNoLessTime) {
   for (const char* software : {"pytorch", "vllm", "sglang"}) {
-    const Falls falls = falls_of(prompt_of(software), {256, 512, 1024, 2048, 4096}, set_prompt);
+    const GrowthFalls falls =
+        falls_of(prompt_of(software), {256, 512, 1024, 2048, 4096}, set_prompt);
     // Of layers of experts, which have the rows of their share of the tokens, hardly any.
     fmt::print("prompts of whole tiles, {}: {}\n", software, falls.text());
     EXPECT_LE(static_cast<double>(falls.any), 0.001 * static_cast<double>(falls.pairs));
@@ -125,11 +126,11 @@ TEST(Growth, InWholeTilesALongerPromptTakesNoLessTime) {
 TEST(Growth, BetweenTilesFallsAreFewAndHaveALimit) {
   // With a margin over the shares and falls of the weights that are committed (printed).
   constexpr double kMostPasses = 0.04, kMostPrompts = 0.03, kDeepest = 0.30;
-  const Falls batch = falls_of(pass_of(43), {1, 2, 3, 4, 5, 6, 7, 8}, set_batch);
+  const GrowthFalls batch = falls_of(pass_of(43), {1, 2, 3, 4, 5, 6, 7, 8}, set_batch);
   fmt::print("batches of 43 tokens: {}\n", batch.text());
   EXPECT_LE(static_cast<double>(batch.large), kMostPasses * static_cast<double>(batch.pairs));
   EXPECT_LE(batch.worst, kDeepest) << batch.where;
-  const Falls prompt = falls_of(
+  const GrowthFalls prompt = falls_of(
       prompt_of("pytorch"),
       {1, 2, 4, 8, 10, 16, 20, 32, 64, 65, 128, 130, 192, 257, 384, 768, 1536}, set_prompt);
   fmt::print("prompts: {}\n", prompt.text());

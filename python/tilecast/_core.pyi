@@ -691,9 +691,9 @@ class GenerationForecast(_GenerationForecast):
     course: list[CoursePoint]
     """time of a decode step by the length of the cache, in the middle of each part of the output"""
     tokens_per_s: float
-    """output tokens of all sequences [1/s]"""
+    """output tokens of all sequences; of a server under load, in its steady part, or of the whole run where it has none [1/s]"""
     tokens_per_s_per_gpu: float
-    """output tokens of all sequences, per GPU of one server [1/s]"""
+    """the same per GPU: under load of all servers and prefill workers, else of one server [1/s]"""
     flops: int
     """work of one rank, with `skew` of the one with the busiest experts; with a pipeline the mean over its stages [FLOP]"""
     bytes: int
@@ -948,9 +948,9 @@ class ComparedForecast(Record):
     latency_high_s: float
     """80 % interval [s]"""
     ttft_s: float | None
-    """time to first token [s]"""
+    """time to first token; of a server under load the p99 of its steady part [s]"""
     tpot_s: float | None
-    """time per output token [s]"""
+    """time per output token, likewise [s]"""
     tokens_per_s: float | None
     """of training, or written [1/s]"""
     peak_bytes: int
@@ -1186,6 +1186,10 @@ class Collective(Record):
     """that a node's ranks of the group send to other nodes [bytes]"""
     extrapolated: bool
     """outside the training range"""
+    warnings: list[str]
+    """sentences that readers of the numbers should know"""
+    warning_codes: list[str]
+    """code of each warning, in the order of warnings"""
 
 class TrainingWinner(Record):
     """The first candidate."""
@@ -2191,6 +2195,8 @@ class ForecastKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class CompareGpusKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
@@ -2266,6 +2272,8 @@ class CompareGpusKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class MemoryTimelineKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
@@ -2341,6 +2349,8 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class StepOperationsKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
@@ -2416,6 +2426,8 @@ class StepOperationsKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class OccupancyKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
@@ -2494,6 +2506,8 @@ class OccupancyKeywords(TypedDict, total=False):
     exact: bool | None
     mapping: str | None
     parameters: str | Mapping[str, float] | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class CompareKeywords(TypedDict, total=False):
     model: ModelLike | None
@@ -2571,6 +2585,8 @@ class CompareKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class KernelKeywords(TypedDict, total=False):
     dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None
@@ -2635,6 +2651,8 @@ class KernelKeywords(TypedDict, total=False):
     directions: int | None
     tables: int | None
     skew_percent: int | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class CollectiveKeywords(TypedDict, total=False):
     ranks_per_node: int | None
@@ -2642,6 +2660,8 @@ class CollectiveKeywords(TypedDict, total=False):
     concurrent: int | None
     dtype: str | None
     software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class PlanKeywords(TypedDict, total=False):
     cluster: str | None
@@ -2697,6 +2717,8 @@ class PlanKeywords(TypedDict, total=False):
     prefill_workers: int | Sequence[int] | None
     concurrency: int | Sequence[int] | None
     kv_dtype: int | str | Sequence[int | str] | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class ShardKeywords(TypedDict, total=False):
     nodes: int | None
@@ -2704,9 +2726,13 @@ class ShardKeywords(TypedDict, total=False):
     dtype: Literal["fp32", "fp16", "bf16"] | None
     gpu_memory_utilization: float | None
     seed: int | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class EvaluateKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class TrainKeywords(TypedDict, total=False):
     collectives: bool | None
@@ -2715,6 +2741,8 @@ class TrainKeywords(TypedDict, total=False):
     seed: int | None
     threads: int | None
     intervals: Literal["leave-one-out", "held-out"] | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class TuneKeywords(TypedDict, total=False):
     solver: str | None
@@ -2725,15 +2753,21 @@ class TuneKeywords(TypedDict, total=False):
     batch: int | None
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class SweepKeywords(TypedDict, total=False):
     output_file: Path | None
     threads: int | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class CalibrateKeywords(TypedDict, total=False):
     measurements: Path | Sequence[Path] | None
     output_file: Path | None
     weights: Path | None
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class SuggestKernelsKeywords(TypedDict, total=False):
     suggest: int | None
@@ -2748,6 +2782,32 @@ class SuggestKernelsKeywords(TypedDict, total=False):
     prompt: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
     weights: Path | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class GpusKeywords(TypedDict, total=False):
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class ClustersKeywords(TypedDict, total=False):
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class ModelsKeywords(TypedDict, total=False):
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class OpsKeywords(TypedDict, total=False):
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class DataFileKeywords(TypedDict, total=False):
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class DoctorKeywords(TypedDict, total=False):
+    max_memory: int | str | None
+    max_seconds: float | None
 
 class Forecaster:
     """Forecasts with one set of weights."""
@@ -2811,9 +2871,9 @@ def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...
 def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> Calibration: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...
-def gpus(name: str | None = None) -> list[GpuEntry]: ...
-def clusters(name: str | None = None) -> list[ClusterEntry]: ...
-def models(name: str | None = None) -> list[ModelEntry]: ...
-def ops(name: str | None = None) -> list[OpEntry]: ...
-def data_file(kind: Literal["gpus", "clusters", "models"], name: str) -> str: ...
-def doctor() -> Installation: ...
+def gpus(name: str | None = None, **options: Unpack[GpusKeywords]) -> list[GpuEntry]: ...
+def clusters(name: str | None = None, **options: Unpack[ClustersKeywords]) -> list[ClusterEntry]: ...
+def models(name: str | None = None, **options: Unpack[ModelsKeywords]) -> list[ModelEntry]: ...
+def ops(name: str | None = None, **options: Unpack[OpsKeywords]) -> list[OpEntry]: ...
+def data_file(kind: Literal["gpus", "clusters", "models"], name: str, **options: Unpack[DataFileKeywords]) -> str: ...
+def doctor(**options: Unpack[DoctorKeywords]) -> Installation: ...

@@ -190,9 +190,9 @@ TEST(Server, ATraceIsReadFromAFile) {
   EXPECT_ERROR(read("arrival_s,prompt\n0,1\n"), kInput,
                path + ": column 'output' is missing; expected a first line with arrival_s");
   // A path may name any file that the process may read: nothing of it is shown.
-  for (const char* text : {"root:secret:0,/root:secret\n", "secret,secret\n1,2\n", "secret\n",
-                           "prompt,output,secret\n1,2,3\n", "secret,a\nsecret\n",
-                           "\"secret\n", "{\"secret\": 1}\n"}) {
+  for (const char* text :
+       {"root:secret:0,/root:secret\n", "secret,secret\n1,2\n", "secret\n",
+        "prompt,output,secret\n1,2,3\n", "secret,a\nsecret\n", "\"secret\n", "{\"secret\": 1}\n"}) {
     const std::string message = message_of([&] { read(text); });
     EXPECT_EQ(message.find("secret"), std::string::npos) << message;
     EXPECT_NE(message, "no error");
