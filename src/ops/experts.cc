@@ -33,17 +33,20 @@ bool frozen_weights(const Graph& graph, const Node& node) {
 // experts: x [..., hidden_dim], up [experts of the rank, ffn_dim (gated: 2 ffn_dim), hidden_dim],
 // down [experts of the rank, hidden_dim, ffn_dim]; the router's weights [..., num_experts], without
 // which it gets no gradient.
+void check_shapes(const OpContext& context, const Shape& x, const Shape& up, const Shape& down) {
+  if (x.empty() || up.size() != 3 || down.size() != 3 || up[0] != down[0] || up[2] != x.back() ||
+      down[1] != x.back() || (up[1] != down[2] && up[1] != checked_multiply(2, down[2])))
+    context.fail(
+        fmt::format("expected x [..., hidden_dim], up [experts, ffn_dim (gated: 2 ffn_dim), "
+                    "hidden_dim] and down [experts, hidden_dim, ffn_dim], found {}, {} and {}",
+                    format_shape(x), format_shape(up), format_shape(down)));
+}
+
 std::vector<TensorSpec> infer_experts(const OpContext& context) {
   const Tensor& x = context.input(0);
   const Shape& up = context.input(1).shape;
   const Shape& down = context.input(2).shape;
-  if (x.shape.empty() || up.size() != 3 || down.size() != 3 || up[0] != down[0] ||
-      up[2] != x.shape.back() || down[1] != x.shape.back() ||
-      (up[1] != down[2] && up[1] != checked_multiply(2, down[2])))
-    context.fail(
-        fmt::format("expected x [..., hidden_dim], up [experts, ffn_dim (gated: 2 ffn_dim), "
-                    "hidden_dim] and down [experts, hidden_dim, ffn_dim], found {}, {} and {}",
-                    format_shape(x.shape), format_shape(up), format_shape(down)));
+  check_shapes(context, x.shape, up, down);
   const int64_t ranks = context.integer("ranks");
   const int64_t top_k = context.integer("top_k");
   if (top_k > checked_multiply(up[0], ranks))
@@ -154,6 +157,7 @@ void backward_experts(GradientBuilder& g, const Node& node) {
 }
 
 std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
+  check_shapes(context, context.input(1).shape, context.input(2).shape, context.input(3).shape);
   std::vector<TensorSpec> specs;
   const size_t end = context.integer("frozen") != 0 ? 2 : 4;
   for (size_t i = 1; i < end; ++i) {

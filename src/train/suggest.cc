@@ -135,9 +135,13 @@ struct WorkRow {
   Kernel kernel;
 };
 
-/// Whether the kernel is the work: its sizes, FLOPs and bytes.
+/// Whether the kernel is the work: its sizes, FLOPs and bytes, but a row of a product does not say
+/// whether it has a bias.
 bool is_work(const Kernel& kernel, const WorkKernel& work) {
-  if (kernel.flops != work.flops || kernel.bytes() != work.bytes) return false;
+  const auto bytes = static_cast<double>(work.bytes);
+  if (kernel.flops != work.flops ||
+      std::abs(static_cast<double>(kernel.bytes()) - bytes) > 0.01 * bytes)
+    return false;
   const auto names = type_info(kernel).sizes;
   const auto values = sizes_of(kernel);
   return std::all_of(work.sizes.begin(), work.sizes.end(), [&](const auto& size) {

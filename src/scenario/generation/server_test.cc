@@ -126,9 +126,9 @@ TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
 }
 
 TEST(Server, AMixedStepCostsWhatItsGraphCosts) {
-  const Request options{
-      .kind = RequestKind::kGenerate,
-      .execution = {.software = software_of("vllm"), .max_num_batched_tokens = 4096}};
+  Request options{.kind = RequestKind::kGenerate,
+                  .execution = {.software = software_of("vllm"), .max_num_batched_tokens = 4096}};
+  options.execution.host_launch_s = 0;
   const ModelRef model = load_model_ref("llama-3-8b");
   const GpuRef gpu = load_gpu_ref("H100");
   const ServedModel served(forecaster(), model, gpu, options);
