@@ -111,15 +111,21 @@ TensorId GradientBuilder::reduce_to(TensorId gradient, TensorId like) {
   return op("reduce_sum", {gradient}, {{"shape", tensor(like).shape}});
 }
 
+const Node* GradientBuilder::maker(TensorId id) {
+  makers_.resize(graph_.tensors.size(), -1);
+  for (; indexed_ < graph_.nodes.size(); ++indexed_)
+    for (const TensorId output : graph_.nodes[indexed_].outputs)
+      makers_[static_cast<size_t>(output)] = static_cast<int32_t>(indexed_);
+  const int32_t at = makers_[static_cast<size_t>(id)];
+  return at < 0 ? nullptr : &graph_.nodes[static_cast<size_t>(at)];
+}
+
 TensorId GradientBuilder::kept(TensorId id) {
   if (tensor(id).kind == TensorKind::kWeight) return id;
-  const auto makes = [id](const Node& node) {
-    return std::find(node.outputs.begin(), node.outputs.end(), id) != node.outputs.end();
-  };
-  const auto maker = std::find_if(graph_.nodes.rbegin(), graph_.nodes.rend(), makes);
-  if (maker == graph_.nodes.rend() || !op_def(maker->op).recomputed_in_backward) return id;
+  const Node* made_by = maker(id);
+  if (made_by == nullptr || !op_def(made_by->op).recomputed_in_backward) return id;
   // A copy: adding a node may move it.
-  const Node node = *maker;  // NOLINT(performance-unnecessary-copy-initialization)
+  const Node node = *made_by;  // NOLINT(performance-unnecessary-copy-initialization)
   const RoleScope role(builder_, node.role);
   return builder_.op(op_def(node.op).name, node.inputs, node.name, node.attributes);
 }

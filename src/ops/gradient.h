@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -57,6 +58,12 @@ class GradientBuilder {
   /// The tensor whose gradients a copy shares; most tensors are their own.
   TensorId original(TensorId id) const;
 
+  /// The last node that makes the tensor; nullptr: none. While gradients are built, nodes are only
+  /// added, so each is looked at once.
+  const Node* maker(TensorId id);
+
+  std::vector<int32_t> makers_;  // by tensor id, of the first `indexed_` nodes; -1: none
+  size_t indexed_ = 0;
   std::vector<bool> requires_grad_;
   std::vector<TensorId> originals_;  // by tensor id, of copies; -1: none
   std::vector<TensorId> totals_;     // by weight: its stored gradient; -1: none yet
