@@ -86,8 +86,9 @@ std::vector<TensorId> decompose_update_streams(GraphBuilder& b, const Node& node
                                                const EagerForm&) {
   SparseDecomposition f(b, node);
   const Shape x = f.shape(node.inputs[0]);
-  const int64_t n = f.number("streams"), tokens = x[0] * x[1], width = x[2] / n;
-  const TensorId mix = f.op("slice_columns", {node.inputs[2]}, {{"columns", n * n}});
+  const int64_t n = f.number("streams"), tokens = checked_multiply(x[0], x[1]), width = x[2] / n;
+  const TensorId mix =
+      f.op("slice_columns", {node.inputs[2]}, {{"columns", checked_multiply(n, n)}});
   const TensorId mixed = f.op("matmul", {f.view(f.op("copy", {mix}), {tokens, n, n}),
                                          f.view(node.inputs[0], {tokens, n, width})});
   const TensorId share = f.op("slice_columns", {node.inputs[2]}, {{"columns", n}});
