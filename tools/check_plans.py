@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Training plans of all bundled models on all clusters: check_plans.py PROGRAM [--nodes 1,2] [--jobs N] [--models A,B] [--clusters A,B]
 
-No plan ends in an internal error, no candidate fails by a defect, and each candidate is possible: its ranks are those of the
-cluster, divide the batch and fit the node, and tensor parallelism divides the heads, key heads and FFN that the config states,
-which are read here without the importers. src/plan/divisibility_test.cc has a sample of it in ctest; this is all of it, minutes.
+No plan ends in an internal error, and no candidate fails by a defect. Each candidate is possible: its ranks are all ranks of the
+cluster, divide the batch and fit the node. Tensor parallelism divides the heads, key heads and FFN that the config states; the
+script reads them without the importers. src/plan/divisibility_test.cc has a sample of it in ctest; this is all of it, minutes.
 """
 import argparse
 import concurrent.futures

@@ -59,11 +59,7 @@ void Budget::refuse(const BudgetPart& part, std::string_view where) const {
                                        : "that is expected of real models"));
 }
 
-BudgetOfThread::BudgetOfThread(const Budget* budget) : before_(budget_of_thread) {
-  budget_of_thread = budget;
-}
-
-BudgetOfThread::~BudgetOfThread() { budget_of_thread = before_; }
+void take_budget(const Budget& budget) { budget_of_thread = &budget; }
 
 LimitScope::LimitScope(const Limits& limits)
     : budget_(std::make_unique<Budget>(limits)), before_(budget_of_thread) {

@@ -5,7 +5,7 @@
 //
 // The budget belongs to the thread: a scope sets it (tilecast/error.h), threads of base/threads.h
 // take over that of the thread that starts them. As an argument it would be in the signature of
-// every shape rule, pass and importer, none of which decides by it: it changes no answer, it only
+// every shape rule, pass and importer. None of them decides by it: it changes no answer, it only
 // ends the work.
 
 #include <chrono>
@@ -74,17 +74,8 @@ class Budget {
   int64_t start_bytes_ = 0;  ///< of the process
 };
 
-/// Makes a budget that of the thread, for a thread that works for another.
-class BudgetOfThread {
- public:
-  explicit BudgetOfThread(const Budget* budget);
-  ~BudgetOfThread();
-  BudgetOfThread(const BudgetOfThread&) = delete;
-  BudgetOfThread& operator=(const BudgetOfThread&) = delete;
-
- private:
-  const Budget* before_;
-};
+/// Gives the calling thread, which works for another one to its end, the budget of that one.
+void take_budget(const Budget& budget);
 
 /// For what may go on for long: checks the thread's budget, at every 64th call.
 inline void go_on(std::string_view doing) {

@@ -77,12 +77,11 @@ class Scan {
 
   void count_value() {
     go_on("reading JSON");
-    const int64_t most = Budget::here().most(kJsonValues);
-    if (static_cast<int64_t>(++values) > most)
+    if (static_cast<int64_t>(++values) > most_values_)
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: holds more than {} values; is it the right file? `max-memory` "
                               "allows more",
-                              where_, most));
+                              where_, most_values_));
   }
 
   void open(size_t at) {
@@ -119,6 +118,7 @@ class Scan {
 
   std::string_view text_;
   const std::string& where_;
+  const int64_t most_values_ = Budget::here().most(kJsonValues);
   int depth_ = 0;
   size_t line_ = 1, line_start_ = 0;
 };

@@ -24,7 +24,7 @@ int usable_cores();
 template <typename Work>
 void start_threads(std::vector<std::jthread>& threads, size_t count, const Work& work) {
   const auto with_budget = [work, budget = &Budget::here()] {
-    const BudgetOfThread scope(budget);
+    take_budget(*budget);
     work();
   };
   try {

@@ -41,8 +41,8 @@ std::string text_at(const Json& object, const char* key) {
   return found == object.end() ? "" : text_of(*found);
 }
 
-/// A request on an idle server says nothing of the load: its numbers are replaced by those of the
-/// steady part, or of the whole run where there is none.
+/// Replaces the numbers of a request on an idle server by those under load: of the steady part, or
+/// of the whole run where there is none.
 void set_load(ComparedForecast& side, const Json& serving) {
   const auto part_of = [&](const char* name) -> const Json* {
     const auto found = serving.find(name);

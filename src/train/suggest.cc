@@ -150,8 +150,8 @@ bool is_work(const Kernel& kernel, const WorkKernel& work) {
   });
 }
 
-/// The size of an operator that a size of its kernel stands for; nullptr: none. The elements of a
-/// stream are those of its rows, or of what is written to a cache.
+/// The size of an operator that a size of its kernel stands for; nullptr: none. A stream's rows
+/// state its elements by their columns, and writes to a cache state them by their width.
 const SizeDef* size_for(const OpDef& op, const std::string& name) {
   const SizeDef* size = find_size(op, name);
   if (size == nullptr && name == "elements") {

@@ -48,7 +48,7 @@ TEST(Suggest, RefusesFilesWithoutCandidates) {
   EXPECT_ERROR(suggested(folder, "a,b\n1,2\n", 3), kInput, "holds no kernel");
 }
 
-/// The kernels of the work, each once and with the sizes of which it can be measured.
+/// The kernels of the work. Each is there once, with all sizes that measuring it needs.
 TEST(Suggest, RowsOfAWorkAreWholeAndDiffer) {
   constexpr int64_t kElements = 8'030'261'248;
   const auto add = [](int64_t elements) {
