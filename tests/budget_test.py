@@ -18,7 +18,6 @@ MOST_SECONDS = 6
 MOST_BYTES = 600 << 20
 # Cases that take more: seconds, and bytes. docs/explanation/limits.md names them.
 SLOW_CASES = {
-    "empty_inputs": (20, 1800 << 20),
     "csv_rows": (6, 640 << 20),
     "layers_quantized_prompt": (45, 600 << 20),
     "layers_quantized_globs": (45, 600 << 20),

@@ -165,6 +165,14 @@ class Reader {
     return arguments;
   }
 
+  /// An input or output of a node. Its name is copied into tables of who makes and who reads it.
+  void add_name(std::vector<std::string>& names, const WireField& field,
+                const WireMessage& message) {
+    constexpr size_t kBytesInTables = 128;
+    count(kBytesInTables, message);
+    add(names, text(message, field), message);
+  }
+
   /// A name that nothing refers to. A node of a loop is there once for each trip, so a long one is
   /// cut here, and not in the graph alone.
   static std::string label(std::string name) {
@@ -207,8 +215,8 @@ class Reader {
     OnnxNode result;
     WireField field;
     while (message.next(field)) {
-      if (field.number == 1) add(result.inputs, text(message, field), message);
-      if (field.number == 2) add(result.outputs, text(message, field), message);
+      if (field.number == 1) add_name(result.inputs, field, message);
+      if (field.number == 2) add_name(result.outputs, field, message);
       if (field.number == 3) result.name = label(text(message, field));
       if (field.number == 4) result.op = text(message, field);
       if (field.number == 5) add(result.attributes, attribute(message.message(field)), message);
