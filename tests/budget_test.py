@@ -194,7 +194,7 @@ CASES = {
     "microbatches": ("", None, [*PIPELINE, "--pp", "8", "--batch", "30000", "--microbatches", "30000"],
                      "the pipeline with all of its micro-batches: more than 350,000 operations of a training step"),
     "microbatches_of_one_gpu": ("", None, [*PIPELINE, "--batch", "2000000000", "--microbatches", "2000000000"],
-                                "more than 350,000 operations of a training step"),
+                                "2000000000 passes of micro-batches through parts of the model are too many to simulate"),
     "layers": ("c.json", lambda: layers(3000), ["forecast", "c.json", *ON], ""),
     "layers_quantized": ("c.json", lambda: layers(3000, **quantized(["lm_head"])), ["forecast", "c.json", *ON], ""),
     "layers_quantized_prompt": ("c.json", lambda: layers(3000, **quantized(["lm_head"])), ["forecast", "c.json", *ON, "--prompt", "64", "--output", "8"], ""),
@@ -211,7 +211,7 @@ CASES = {
     "max_seconds_plan": ("", None, ["plan", "llama-3-70b", "--cluster", "dgx-h100", "--nodes", "8", "--batch", "512", "--quiet", "--max-seconds", "0.5"],
                          "tilecast: stopped after 0.5 s, the limit, while "),
     "max_seconds_server": ("", None, ["forecast", "llama-3-8b", *ON, "--prompt", "1000", "--output", "1000", "--concurrency", "256",
-                                      "--requests", "50000", "--max-seconds", "0.3"], "tilecast: stopped after 0.3 s, the limit, while "),
+                                      "--requests", "100000", "--max-seconds", "0.1"], "tilecast: stopped after 0.1 s, the limit, while "),
     "max_memory": ("m.onnx", lambda: model(line(60_000)), ["forecast", "m.onnx", *ON, "--max-memory", "20MB"], "--max-memory allows more"),
 }
 

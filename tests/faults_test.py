@@ -196,26 +196,25 @@ mount -t tmpfs -o size=16k none "$1"
 cd "$1"; shift
 printf 'old\n' > out.json
 head -c 12288 /dev/zero > ballast || true
-code=0; "$@" 2>> /dev/fd/3 || code=$?
+code=0; "$@" 2>> "$ERRORS" || code=$?
 [ "$code" = 1 ]; [ "$(cat out.json)" = old ]; [ "$(ls -A)" = "$(printf 'ballast\nout.json')" ]
 rm ballast; mount -o remount,size=4m .
 "$@"; [ -s out.json ]; [ "$(ls -A)" = out.json ]
 mount -o remount,ro .
-cp out.json /dev/fd/4
-code=0; "$@" 2>> /dev/fd/3 || code=$?
-[ "$code" = 1 ]; cmp out.json /dev/fd/4
+cp out.json "$COPY"
+code=0; "$@" 2>> "$ERRORS" || code=$?
+[ "$code" = 1 ]; cmp out.json "$COPY"
 """
     if shutil.which("unshare") is None or subprocess.run(
             ["unshare", "-rm", "sh", "-c", "mount -t tmpfs none /mnt"], capture_output=True).returncode != 0:
         print("  skipped: this machine lets nobody mount a tmpfs")
         return
-    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as errors, tempfile.TemporaryFile() as copy:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as outside:
         command = [TILECAST, "forecast", "gpt2_large", "--gpu", "H100", "--format", "json", "-o", "out.json"]
-        result = subprocess.run(["unshare", "-rm", "sh", "-c", script.replace("/dev/fd/3", f"/dev/fd/{errors.fileno()}").replace(
-            "/dev/fd/4", f"/dev/fd/{copy.fileno()}"), "sh", folder, *command], capture_output=True, text=True,
-            pass_fds=(errors.fileno(), copy.fileno()), timeout=120)
-        errors.seek(0)
-        said = errors.read()
+        errors = Path(outside, "errors")
+        result = subprocess.run(["unshare", "-rm", "sh", "-c", script, "sh", folder, *command], capture_output=True, text=True,
+                                env={**os.environ, "ERRORS": str(errors), "COPY": str(Path(outside, "copy"))}, timeout=120)
+        said = errors.read_text() if errors.exists() else ""
         assert result.returncode == 0, (result, said)
         assert said.splitlines()[0] == "tilecast: out.json: cannot write: No space left on device", said
         assert "Read-only file system" in said, said
