@@ -200,9 +200,12 @@ set_tests_properties(docs PROPERTIES LABELS slow)
 add_test(NAME reference_pages COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/reference_pages.py $<TARGET_FILE:tilecast>)
 add_test(NAME memory_against_pytorch COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_memory.py $<TARGET_FILE:tilecast>)
 add_test(NAME memory_against_gpu COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_measured_memory.py $<TARGET_FILE:tilecast> --max-percent 6 --skip resnet-50)  # its workspaces of cuDNN are not counted
+# Many small runs of what other tests run under sanitizers, too.
+set_tests_properties(memory_against_pytorch memory_against_gpu PROPERTIES LABELS slow)
 add_test(NAME caching_allocator COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/caching_allocator_test.py)
 add_test(NAME install COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/install_test.py ${PROJECT_BINARY_DIR})
 add_test(NAME schemas COMMAND ${SYSTEM_PYTHON} ${PROJECT_SOURCE_DIR}/tests/schema_test.py $<TARGET_FILE:tilecast>)
+set_tests_properties(schemas PROPERTIES LABELS slow)
 if(TARGET tilecast_core)
   add_test(NAME python_package COMMAND ${Python_EXECUTABLE} -m unittest discover -s ${PROJECT_SOURCE_DIR}/tests/python)
   set_tests_properties(python_package PROPERTIES
@@ -222,3 +225,5 @@ add_test(NAME onnx_against_configs COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURC
 add_test(NAME torch_import COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/torch_import_test.py $<TARGET_FILE:tilecast>)
 set_tests_properties(torch_import PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
 set_tests_properties(committed_errors flops_against_pytorch onnx_against_configs PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped" LABELS slow)
+# The longest start first, so that no core waits for one of them at the end.
+set_tests_properties(cli measure_kit docs PROPERTIES COST 100)
