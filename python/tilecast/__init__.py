@@ -16,15 +16,16 @@ weights, calibration: the folder of 'tilecast train', the file of 'tilecast cali
 """
 from __future__ import annotations
 
-from importlib.util import find_spec as _find_spec
-
-if _find_spec(__name__ + "._core") is None:
+try:
+    from . import _core
+except ImportError as error:
+    if error.name != __name__:  # the file is there, and cannot be loaded
+        raise
     raise ImportError(
         "tilecast: the compiled part, tilecast._core, is missing: this folder holds the sources of the package only; install "
         "it with 'pip install .' in the root of the repository, and start Python elsewhere"
-    )
+    ) from None
 
-from . import _core  # noqa: E402
 from ._core import (  # noqa: E402
     Forecaster, ForecastTable, __version__, calibrate, clusters, collective, compare, compare_gpus, data_file, doctor, evaluate,
     forecast, gpus, kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, shard, step_operations, suggest_kernels, sweep, train, tune,

@@ -7,15 +7,9 @@
 namespace tilecast {
 namespace {
 
-/// "1GiB" is 1Gi: the unit of bytes may follow a factor.
 void set_bytes(void* query, const CommandOption& option, const GivenValue& value) {
   GivenValue number = value;
-  for (std::string& text : number.texts) {
-    constexpr std::string_view kFactors = "kKMGTi";
-    if (text.size() > 1 && text.back() == 'B' &&
-        kFactors.find(text[text.size() - 2]) != std::string_view::npos)
-      text.pop_back();
-  }
+  for (std::string& text : number.texts) text = internal::without_unit_of_bytes(text);
   into<&CollectiveQuery::bytes>()(query, option, number);
 }
 

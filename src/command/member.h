@@ -53,6 +53,8 @@ T parse_text(const CommandOption& option, const std::string& text) {
 
 /// The last text. Throws OptionError if something else was given.
 const std::string& last_text(const CommandOption& option, const GivenValue& value);
+/// "512MiB" is 512Mi, and "5B" is 5.
+std::string without_unit_of_bytes(std::string text);
 
 template <typename T>
 void assign(T& member, const CommandOption& option, const GivenValue& value) {

@@ -19,9 +19,7 @@ namespace {
 /// "512MiB", "4G" or a number of bytes.
 void set_memory(void* limits, const CommandOption& option, const GivenValue& value) {
   const std::string& text = internal::last_text(option, value);
-  std::string_view number = text;
-  if (number.ends_with('B')) number.remove_suffix(1);
-  const std::optional<int64_t> bytes = parse_whole(number);
+  const std::optional<int64_t> bytes = parse_whole(internal::without_unit_of_bytes(text));
   if (!bytes || *bytes < 1)
     throw OptionError(fmt::format("`{}`: expected a size like 512MiB or 4GB, found '{}'",
                                   option.key(), shown_name(text)));

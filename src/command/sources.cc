@@ -57,6 +57,11 @@ namespace {
 
 }  // namespace
 
+std::string internal::without_unit_of_bytes(std::string text) {
+  if (text.size() > 1 && text.back() == 'B') text.pop_back();
+  return text;
+}
+
 const std::string& internal::last_text(const CommandOption& option, const GivenValue& value) {
   if (value.texts.empty()) refuse(option, "a name or a path", "another object");
   return value.texts.back();
