@@ -7,7 +7,7 @@
 namespace tilecast {
 namespace {
 
-[[noreturn]] void fail() { fail_left_out("accelerators", "TILECAST_ACCELERATOR"); }
+[[noreturn]] void refuse_accelerators() { fail_left_out("accelerators", "TILECAST_ACCELERATOR"); }
 
 }  // namespace
 
@@ -18,20 +18,20 @@ void set_mapping(AcceleratorOptions& options, const std::string& text_or_path) {
   options.mapping = text_or_path;
 }
 
-void check_runs_on_accelerators(const Request&) { fail(); }
-std::string timing_key(const AcceleratorRef&) { fail(); }
-Result run_accelerator(const Inquiry&) { fail(); }
+void check_runs_on_accelerators(const Request&) { refuse_accelerators(); }
+std::string timing_key(const AcceleratorRef&) { refuse_accelerators(); }
+Result run_accelerator(const Inquiry&) { refuse_accelerators(); }
 
 AcceleratorForecast forecast_accelerator(const ModelRef&, const std::string&, const Request&,
                                          const AcceleratorOptions&) {
-  fail();
+  refuse_accelerators();
 }
 
-std::string accelerator_mappings(const AcceleratorForecast&) { fail(); }
+std::string accelerator_mappings(const AcceleratorForecast&) { refuse_accelerators(); }
 
 AcceleratorOccupancy accelerator_occupancy(const ModelRef&, const std::string&, const Request&,
                                            const AcceleratorOptions&) {
-  fail();
+  refuse_accelerators();
 }
 
 }  // namespace tilecast
