@@ -106,7 +106,7 @@ class Splitter {
     if (state_ == State::kPlain) end -= blanks_;
     if (state_ == State::kAfterQuote) end -= blanks_ + 1;  // the closing quote
     record_.push_back(cell_.substr(0, end));
-    // As libstdc++ stores it: short texts within the object.
+    // As libstdc++ stores it, short texts within the object.
     bytes_ += static_cast<int64_t>(sizeof(std::string) + (end > 15 ? end : 0));
     if (record_.size() > kMostCells) fail(fmt::format("more than {} cells", kMostCells));
     if (bytes_ > most_bytes_)
@@ -121,9 +121,12 @@ class Splitter {
 
   void end_row() {
     go_on("reading a table");
-    bytes_ += static_cast<int64_t>(sizeof(Record));
+    constexpr size_t kOfAllocation = 16;  // what glibc stores beside it
+    bytes_ += static_cast<int64_t>(sizeof(Record) + kOfAllocation);
+    const size_t cells = record_.size();
     records_.push_back({std::move(record_), first_line_});
     record_.clear();
+    record_.reserve(cells);  // of the next row, as a rule
     state_ = State::kRowStart;
   }
 

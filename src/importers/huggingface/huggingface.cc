@@ -298,8 +298,8 @@ Checkpoint read_checkpoint(const JsonObject& config) {
       if (scheme != read->scheme) checkpoint.schemes.push_back(scheme);
     }
     if (checkpoint.schemes.empty()) return checkpoint;
-    // Shared, because the function is copied with each request; read-only.
-    const auto shared = std::make_shared<const Quantization>(std::move(*read));
+    // Shared, because the function is copied with each request.
+    const auto shared = std::make_shared<ModuleSchemes>(*std::move(read), config.where());
     checkpoint.scheme_of = [shared](std::string_view module) { return shared->of(module); };
   } catch (const Error& error) {
     if (error.kind() != ErrorKind::kUnsupported) throw;

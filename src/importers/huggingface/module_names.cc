@@ -1,6 +1,7 @@
 // Decides which modules a list in a quantization config refers to.
 
 #include <algorithm>
+#include <mutex>
 
 #include "base/ascii.h"
 #include "base/budget.h"
@@ -9,6 +10,11 @@
 
 namespace tilecast {
 namespace {
+
+/// 128 layers that differ and 6 regular expressions, as many as published configs have, take 130
+/// million: 6 ns each, and no memory.
+inline constexpr BudgetPart kNameSteps{
+    "steps of comparing modules with the patterns of a quantization config", int64_t{1} << 28, 2};
 
 /// "*" matches any text, also the empty one.
 bool glob(std::string_view pattern, std::string_view text) {
@@ -40,8 +46,8 @@ bool glob_start(std::string_view pattern, std::string_view text) {
 }
 
 /// Whether the pattern matches a sequence of whole components of the module's dotted name.
-bool glob_part(const std::string& pattern, std::string_view module) {
-  const std::string_view literal = std::string_view(pattern).substr(0, pattern.find('*'));
+bool glob_part(std::string_view pattern, std::string_view module) {
+  const std::string_view literal = pattern.substr(0, pattern.find('*'));
   for (size_t start = 0;; ++start) {
     const std::string_view rest = module.substr(start);
     if (rest.starts_with(literal) && (glob(pattern, rest) || glob_start(pattern, rest)))
@@ -78,6 +84,102 @@ bool is_readable(std::string_view regex) {
     }
   }
   return true;
+}
+
+/// Keeps the longest of the texts between calls of `end`.
+class LongestText {
+ public:
+  void add(char c) { now_ += c; }
+  /// The last letter is optional.
+  void drop() {
+    if (!now_.empty()) now_.pop_back();
+  }
+  void end() {
+    if (now_.size() > longest_.size()) longest_ = now_;
+    now_.clear();
+  }
+  std::string take() {
+    end();
+    return std::move(longest_);
+  }
+
+ private:
+  std::string now_, longest_;
+};
+
+/// The longest part between two "*".
+std::string needed_by_glob(std::string_view glob) {
+  LongestText text;
+  for (const char c : glob) {
+    if (c == '*')
+      text.end();
+    else
+      text.add(c);
+  }
+  return text.take();
+}
+
+/// The last character of the class or group that begins at `at`.
+size_t end_of_brackets(std::string_view regex, size_t at) {
+  size_t groups = 0;
+  bool in_class = false;
+  for (; at < regex.size(); ++at) {
+    const char c = regex[at];
+    if (c == '\\') {
+      ++at;
+    } else if (in_class) {
+      in_class = c != ']';
+    } else {
+      in_class = c == '[';
+      groups += c == '(' ? 1 : 0;
+      groups -= c == ')' ? 1 : 0;
+    }
+    if (!in_class && groups == 0) return at;
+  }
+  return at;
+}
+
+/// A text that is part of all that the regular expression matches: letters that stand for
+/// themselves, outside of groups. Most names lack it, and finding that out takes a hundredth of the
+/// time of the expression.
+std::string needed_by_regex(std::string_view regex) {
+  // The first has no text that both sides need; of the others, which are rare, the end is in doubt.
+  for (const char* unclear : {"|", "[]", "[^]", "[["}) {
+    if (regex.find(unclear) != std::string_view::npos) return "";
+  }
+  LongestText text;
+  for (size_t i = 0; i < regex.size(); ++i) {
+    const char c = regex[i];
+    if (c == '\\' && i + 1 < regex.size() && !is_letter(regex[i + 1])) {
+      text.add(regex[++i]);
+      continue;
+    }
+    if (std::string_view("\\[](){}^$.+*?").find(c) == std::string_view::npos) {
+      text.add(c);
+      continue;
+    }
+    if (c == '*' || c == '?' || c == '{') text.drop();
+    text.end();
+    if (c == '\\') ++i;
+    if (c == '[' || c == '(') i = end_of_brackets(regex, i);
+    if (c == '{') i = std::min(regex.find('}', i), regex.size());
+  }
+  return text.take();
+}
+
+/// About as many states as the automaton of a regular expression has: counts repeat what is before
+/// them.
+size_t states_of(std::string_view regex) {
+  size_t states = regex.size();
+  for (size_t i = regex.find('{'); i != std::string_view::npos; i = regex.find('{', i + 1)) {
+    size_t most = 0, now = 0;
+    for (const char c : regex.substr(i + 1, regex.find('}', i) - i - 1)) {
+      now = is_digit(c) ? 10 * now + static_cast<size_t>(c - '0') : 0;
+      most = std::max(most, now);
+    }
+    states *= std::max<size_t>(1, most);
+  }
+  return states;
 }
 
 /// libstdc++ can match without backtracking, which bounds the time by the product of the lengths.
@@ -140,7 +242,8 @@ bool ModuleNames::add(const std::string& name) {
     const std::string pattern = name.substr(kRegex.size());
     if (!is_readable(pattern) || patterns_.size() >= kMaxPatterns) return false;
     try {
-      patterns_.emplace_back(pattern, kSyntax);
+      patterns_.push_back(
+          {std::regex(pattern, kSyntax), needed_by_regex(pattern), states_of(pattern)});
     } catch (const std::regex_error&) {
       return false;
     }
@@ -154,55 +257,91 @@ bool ModuleNames::add(const std::string& name) {
     // Published lists have up to 154 of them; each is tried for every layer, too.
     constexpr size_t kMaxGlobs = 1000, kLongestGlob = 500;
     if (globs_.size() >= kMaxGlobs || bare.size() > kLongestGlob) return false;
-    globs_.emplace_back(bare);
+    globs_.push_back({std::string(bare), needed_by_glob(bare)});
   }
   return true;
 }
 
-bool ModuleNames::match_patterns(const std::string& name) const {
+bool ModuleNames::match_exact(const std::string& name) const {
+  if (exact_.empty()) return false;
+  std::vector<size_t> starts = {0};
+  for (size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '.') starts.push_back(i + 1);
+  }
+  for (size_t first = 0; first < starts.size(); ++first) {
+    for (size_t last = first; last < starts.size(); ++last) {
+      const size_t end = last + 1 < starts.size() ? starts[last + 1] - 1 : name.size();
+      if (exact_.count(name.substr(starts[first], end - starts[first])) > 0) return true;
+    }
+  }
+  return false;
+}
+
+bool ModuleNames::match_globs(std::string_view name, NameSteps& steps) const {
+  constexpr size_t kOfSearch = 4;  // for the part that is needed: 20 ns
+  steps.add(kOfSearch * globs_.size());
+  for (const Glob& glob : globs_) {
+    if (name.find(glob.needed) == std::string_view::npos) continue;
+    steps.add(glob.text.size() + name.size());
+    if (glob_part(glob.text, name)) return true;
+  }
+  return false;
+}
+
+bool ModuleNames::match_patterns(const std::string& name, NameSteps& steps) const {
+  if (patterns_.empty()) return false;
   // The pattern matches the whole name in the checkpoint from its start; names in the graph lack
   // the prefixes.
   for (const char* wrapper : {"model.", "", "language_model.model.", "model.language_model.",
                               "language_model.", "transformer.", "backbone."}) {
     const std::string whole = wrapper + name;
-    for (const std::regex& pattern : patterns_) {
-      if (std::regex_search(whole, pattern, std::regex_constants::match_continuous)) return true;
+    for (const Pattern& pattern : patterns_) {
+      if (whole.find(pattern.needed) == std::string::npos) continue;
+      steps.add(pattern.states * whole.size());
+      if (std::regex_search(whole, pattern.regex, std::regex_constants::match_continuous))
+        return true;
     }
   }
   return false;
 }
 
-bool ModuleNames::match(std::string_view module) const {
+bool ModuleNames::match(std::string_view module, NameSteps& steps) const {
   if (empty()) return false;
-  go_on("looking for the quantized modules of a config");
   for (const std::string& name : names_of(module)) {
-    std::vector<size_t> starts = {0};
-    for (size_t i = 0; i < name.size(); ++i) {
-      if (name[i] == '.') starts.push_back(i + 1);
-    }
-    for (size_t first = 0; first < starts.size(); ++first) {
-      for (size_t last = first; last < starts.size(); ++last) {
-        const size_t end = last + 1 < starts.size() ? starts[last + 1] - 1 : name.size();
-        if (exact_.count(name.substr(starts[first], end - starts[first])) > 0) return true;
-      }
-    }
-    const auto fits = [&](const std::string& pattern) { return glob_part(pattern, name); };
-    if (std::any_of(globs_.begin(), globs_.end(), fits) || match_patterns(name)) return true;
+    if (match_exact(name) || match_globs(name, steps) || match_patterns(name, steps)) return true;
   }
   return false;
 }
 
-QuantScheme Quantization::of(std::string_view module) const {
+void NameSteps::add(size_t steps) {
+  go_on("looking for the quantized modules of a config");
+  taken_ += static_cast<int64_t>(steps);
+  Budget::here().allow(kNameSteps, taken_, where_);
+}
+
+QuantScheme Quantization::of(std::string_view module, NameSteps& steps) const {
   // The list of excluded modules takes precedence, as in vLLM 0.10 (compressed_tensors.py,
   // get_scheme).
-  if (excluded.match(module)) return QuantScheme::kNone;
+  if (excluded.match(module, steps)) return QuantScheme::kNone;
   for (const auto& [own, names] : named) {
-    if (names.match(module)) return own;
+    if (names.match(module, steps)) return own;
   }
   const bool expert = module.ends_with(".experts");
   const bool plain = module == "lm_head" || is_router(module) || module.starts_with("embed");
   if (plain || (experts_only && !expert)) return QuantScheme::kNone;
   return scheme;
+}
+
+QuantScheme ModuleSchemes::of(std::string_view module) {
+  const std::string name(module);
+  {
+    const std::shared_lock lock(mutex_);
+    if (const auto found = known_.find(name); found != known_.end()) return found->second;
+  }
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(name);
+  if (found != known_.end()) return found->second;
+  return known_.emplace(name, quantization_.of(module, steps_)).first->second;
 }
 
 }  // namespace tilecast

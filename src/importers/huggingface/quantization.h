@@ -6,8 +6,10 @@
 #include <map>
 #include <optional>
 #include <regex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 #include <vector>
@@ -18,6 +20,19 @@
 
 namespace tilecast {
 
+/// The work of comparing all modules of a model with names. Ends at the budget.
+class NameSteps {
+ public:
+  /// `where`: the config.
+  explicit NameSteps(std::string where) : where_(std::move(where)) {}
+  /// Throws Error{kUnsupported}.
+  void add(size_t steps);
+
+ private:
+  std::string where_;
+  int64_t taken_ = 0;
+};
+
 /// Module names as listed in configs: complete or partial dotted names, with "*" for any text, and
 /// regular expressions with the prefix "re:". These match like Python's re.match: from the start of
 /// the name in the checkpoint ("model.layers.3.mlp.up_proj"), not necessarily to its end.
@@ -27,15 +42,26 @@ class ModuleNames {
   /// nothing.
   [[nodiscard]] bool add(const std::string& name);
   /// Whether one of the names matches the module, a module around it, or a dotted part of its name.
-  bool match(std::string_view module) const;
+  bool match(std::string_view module, NameSteps& steps) const;
   bool empty() const { return exact_.empty() && globs_.empty() && patterns_.empty(); }
 
  private:
-  bool match_patterns(const std::string& name) const;
+  struct Glob {
+    std::string text;
+    std::string needed;  ///< a part of all names that it matches
+  };
+  struct Pattern {
+    std::regex regex;
+    std::string needed;
+    size_t states = 0;  ///< of its automaton, at most about
+  };
+  bool match_exact(const std::string& name) const;
+  bool match_globs(std::string_view name, NameSteps& steps) const;
+  bool match_patterns(const std::string& name, NameSteps& steps) const;
 
   std::unordered_set<std::string> exact_;
-  std::vector<std::string> globs_;
-  std::vector<std::regex> patterns_;
+  std::vector<Glob> globs_;
+  std::vector<Pattern> patterns_;
 };
 
 struct Quantization {
@@ -56,7 +82,23 @@ struct Quantization {
   /// The scheme of a linear layer or a layer of experts, by the name of its node in the graph
   /// ("layers.3.self_attn.q_proj", "layers.3.mlp.experts"). Routers, embedding tables and the
   /// output layer are not quantized unless they are named.
-  QuantScheme of(std::string_view module) const;
+  QuantScheme of(std::string_view module, NameSteps& steps) const;
+};
+
+/// The schemes of a model's modules. Each is looked for once, however many graphs ask for it.
+class ModuleSchemes {
+ public:
+  ModuleSchemes(Quantization quantization, std::string where)
+      : quantization_(std::move(quantization)), steps_(std::move(where)) {}
+
+  /// Throws Error{kUnsupported} where the names that the config lists take too long to compare.
+  QuantScheme of(std::string_view module);
+
+ private:
+  const Quantization quantization_;
+  std::shared_mutex mutex_;  ///< of what follows: requests on several threads share a model
+  std::unordered_map<std::string, QuantScheme> known_;
+  NameSteps steps_;
 };
 
 // How checkpoints store weights, by the format of their config (quantization_storage.cc). All throw

@@ -202,7 +202,7 @@ void warn_of_memory(GenerationForecast& f, const ServedModel& served, int64_t ne
     // A batch would have to be smaller, not its requests shorter.
     if (f.continuous) warning.facts.push_back({"tokens_that_fit", f.pool->tokens});
   }
-  add_changes_that_fit(warning, served);
+  add_changes_that_fit(warning, served, f);
   f.warnings.push_back(std::move(warning));
 }
 

@@ -1,5 +1,6 @@
 #include "scenario/generation/served_remedies.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
@@ -7,7 +8,10 @@
 #include "base/monotone.h"
 #include "scenario/change.h"
 #include "scenario/generation/generation_memory.h"
+#include "scenario/generation/offered_load.h"
+#include "scenario/generation/served_cache.h"
 #include "scenario/generation/slower_precision.h"
+#include "scenario/memory_total.h"
 
 namespace tilecast {
 namespace {
@@ -43,6 +47,28 @@ ChangesOfOption lower_cache_dtypes(const Request& asked, const Device& device) {
   return kind;
 }
 
+/// Bytes that a rank of the changed request needs at least: its weights alone, or its cache alone.
+/// Where this is too much, no graph is built: each takes as long as a forecast.
+int64_t least_bytes(const ServedModel& served, const GenerationForecast& f,
+                    const Request& request) {
+  constexpr int64_t kBitsPerByte = 8;
+  const Execution &now = request.execution, &before = served.asked.execution;
+  const int64_t times_ranks = now.tp / before.tp;
+  int64_t weights = f.memory.weights_bytes;
+  int64_t cache =
+      cache_bytes(served, f.continuous ? 1 : served.sequences_of_rank(served.asked.batch),
+                  longest_request(served.asked), now.tp) /
+      served.plan.pp;
+  if (now.dtype != before.dtype) {
+    const DType stored = scheme_info(parse_scheme(now.dtype, "`dtype`")).weight_dtype;
+    weights = f.parameters / kBitsPerByte * dtype_bits(stored) / served.plan.ranks();
+  }
+  // Some caches follow the dtype; none is stored in less than a byte.
+  if (now.dtype != before.dtype || now.kv_dtype != before.kv_dtype)
+    cache = cache / dtype_bits(served.kv_dtype) * kBitsPerByte;
+  return std::max(weights / times_ranks, cache);
+}
+
 /// States a change that is enough, and by how much a step is forecast to be slower with it.
 void add_fact(Warning& warning, const std::string& name, decltype(WarningFact::value) value,
               const ServedModel& served, const Change& change) {
@@ -54,9 +80,12 @@ void add_fact(Warning& warning, const std::string& name, decltype(WarningFact::v
 
 }  // namespace
 
-void add_changes_that_fit(Warning& warning, const ServedModel& served) {
+void add_changes_that_fit(Warning& warning, const ServedModel& served,
+                          const GenerationForecast& forecast) {
   const auto fits = [&](const Change& change) {
-    return fits_memory({served, changed(served.asked, change)});
+    const Request request = changed(served.asked, change);
+    return least_bytes(served, forecast, request) <= visible_bytes(served.device) &&
+           fits_memory({served, request});
   };
   const ChangesOfOption ranks = more_ranks(served.asked), dtypes = lower_dtypes(served.device),
                         caches = lower_cache_dtypes(served.asked, served.device);

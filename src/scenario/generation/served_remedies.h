@@ -3,12 +3,15 @@
 // Changes with which a model that is served would fit into memory.
 
 #include "scenario/generation/served_model.h"
+#include "tilecast/result.h"
 
 namespace tilecast {
 
 /// Adds to a warning the first change of each option with which it fits: more ranks, a lower
-/// precision of the weights, of the cache; if none is enough, the first pair.
-void add_changes_that_fit(Warning& warning, const ServedModel& served);
+/// precision of the weights, of the cache; if none is enough, the first pair. `forecast`: of the
+/// model as it is, with its memory and parameters.
+void add_changes_that_fit(Warning& warning, const ServedModel& served,
+                          const GenerationForecast& forecast);
 
 /// Adds the largest share of the memory, in hundredths below `share`, with which a server fits:
 /// where the rule gives the cache so much that what lies beside it finds no room.

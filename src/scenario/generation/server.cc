@@ -172,7 +172,7 @@ void Server::add_memory(GenerationForecast& f, Under& under, Advice advice) cons
   if (workers_ == nullptr) return;
   const ServedModel& served = workers_->served();
   under.worker_limits = server_limits(served);
-  GenerationForecast worker{.continuous = true};
+  GenerationForecast worker{.continuous = true, .parameters = f.parameters};
   const int64_t worker_needed = add_server_memory(worker, served, *worker_memory_,
                                                   prompts_only(under.load), under.worker_limits);
   if (advice == Advice::kGive) tilecast::warn_of_memory(worker, served, worker_needed);
