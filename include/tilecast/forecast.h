@@ -123,6 +123,7 @@ struct GpuEntry {
   double power_w = 0;
   std::string architecture, memory_type;
   std::vector<std::pair<std::string, double>> vector_flops_per_s, matrix_flops_per_s;
+  std::vector<std::string> slices;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -144,6 +145,7 @@ struct GpuEntry {
           &Self::vector_flops_per_s);
     field("matrix_flops_per_s", "FLOP/s",
           "peak rates of the matrix units by dtype, without sparsity", &Self::matrix_flops_per_s);
+    field("slices", "", "profiles of MIG, for --gpu as in A100-40GB:1g.5gb", &Self::slices);
   }
 };
 

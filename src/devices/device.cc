@@ -69,7 +69,8 @@ constexpr auto kGpuFields = std::to_array<const char*>({"sm_count",
                                                         "inline_ecc",
                                                         "exp_per_clock_per_sm",
                                                         "schedulers_per_sm",
-                                                        "issue_per_clock"});
+                                                        "issue_per_clock",
+                                                        "slices"});
 
 /// Optional fields of a GPU: read from the file, or replaced by another value, which `missing`
 /// notes.
@@ -152,6 +153,26 @@ void read_architecture(const JsonObject& file, Device& device, std::vector<std::
       optional.quantity_or("issue_per_clock", "1", issue, fmt::format("{:g}", issue));
 }
 
+std::vector<Slice> read_slices(const JsonObject& file, const Gpu& gpu) {
+  const JsonObject table = file.object("slices");
+  table.reject_unknown({"source", "profiles"});
+  check_source(table);
+  const Json& list = table.json()["profiles"];
+  if (!list.is_array()) table.fail("profiles", "expected a list");
+  std::vector<Slice> slices;
+  for (const Json& item : list) {
+    const JsonObject entry(item, table.where() + ": profiles");
+    entry.reject_unknown({"name", "sm_count", "memory_bytes", "memory_eighths", "instances"});
+    constexpr int64_t kEighths = 8, kMostBytes = int64_t{1} << 50;
+    slices.push_back({.name = name_under(entry, "name"),
+                      .sm_count = entry.integer({"sm_count"}, 1, gpu.sm_count),
+                      .memory_bytes = entry.integer({"memory_bytes"}, 1, kMostBytes),
+                      .memory_eighths = entry.integer({"memory_eighths"}, 1, kEighths),
+                      .instances = entry.integer({"instances"}, 1, kEighths)});
+  }
+  return slices;
+}
+
 /// Whether the file describes a GPU, which is the default.
 bool is_gpu_file(const JsonObject& file) {
   if (!file.has("kind")) return true;
@@ -183,6 +204,40 @@ Device at_clock(const Device& device, double hz) {
   return result;
 }
 
+Device slice_of(const Device& device, std::string_view profile) {
+  std::vector<std::string> known;
+  const Slice* found = nullptr;
+  for (const Slice& slice : device.slices) {
+    known.push_back(slice.name);
+    if (normalized_name(slice.name) == normalized_name(profile)) found = &slice;
+  }
+  if (found == nullptr)
+    throw Error(
+        ErrorKind::kNotFound,
+        known.empty()
+            ? fmt::format("{} cannot be divided into slices, as '{}' asks for", device.id,
+                          shown_name(profile))
+            : fmt::format("{} has no slice '{}'{}; it has {}", device.id, shown_name(profile),
+                          did_you_mean(std::string(profile), known), join(known, ", ")));
+  Device result = device;
+  result.id = device.id + ":" + found->name;
+  result.name = device.name + ", slice " + found->name;
+  result.aliases.clear();
+  result.slices.clear();
+  std::erase_if(result.links, [](const Link& link) { return link.kind != "pcie"; });
+  const double memory = static_cast<double>(found->memory_eighths) / 8;
+  result.memory_bytes = found->memory_bytes;
+  result.memory_bytes_per_s *= memory;
+  Gpu gpu = device.gpu();
+  const double compute = static_cast<double>(found->sm_count) / static_cast<double>(gpu.sm_count);
+  gpu.sm_count = found->sm_count;
+  gpu.l2_bytes = static_cast<int64_t>(static_cast<double>(gpu.l2_bytes) * memory);
+  for (double& rate : gpu.vector_flops_per_s) rate *= compute;
+  for (double& rate : gpu.matrix_flops_per_s) rate *= compute;
+  result.chip = gpu;
+  return result;
+}
+
 Device parse_device(std::string_view json_text, const std::string& where) {
   const Json json = parse_json(json_text, where);
   const JsonObject file(json, where);
@@ -203,6 +258,7 @@ Device parse_device(std::string_view json_text, const std::string& where) {
     std::vector<std::string> missing;
     device.chip = read_gpu(file, missing);
     read_architecture(file, device, missing);
+    if (file.has("slices")) device.slices = read_slices(file, device.gpu());
     if (!missing.empty())
       device.warnings.push_back(fmt::format("{}: fields that are missing, with the values used: {}",
                                             where, join(missing, ", ")));

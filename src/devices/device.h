@@ -121,6 +121,15 @@ struct Gpu {
   double l2_bytes_per_s() const { return 64.0 * static_cast<double>(sm_count) * boost_clock_hz; }
 };
 
+/// A part of a GPU that a program has for itself: an instance of NVIDIA's MIG.
+struct Slice {
+  std::string name;  ///< of the profile: "1g.5gb"
+  int64_t sm_count = 0;
+  int64_t memory_bytes = 0;
+  int64_t memory_eighths = 0;  ///< of the bandwidth and of the L2
+  int64_t instances = 0;       ///< of this profile that a GPU has at most
+};
+
 /// A device that is not a GPU. Only its memory and links are known.
 struct Accelerator {};
 
@@ -134,6 +143,7 @@ struct Device {
   int64_t memory_bytes = 0;
   double memory_bytes_per_s = 0;
   std::vector<Link> links;
+  std::vector<Slice> slices;  ///< into which it can be divided
   std::variant<Gpu, Accelerator> chip;
   /// Fields that the file leaves out, with the values used instead.
   std::vector<std::string> warnings;
@@ -158,6 +168,11 @@ struct Device {
 /// it, memory, links and power do not. `hz` must be above 0. Throws Error{kUnsupported} if the
 /// device is not a GPU. Not modelled: memory clocks, the voltage and so the power of that clock.
 Device at_clock(const Device& device, double hz);
+
+/// A slice of the GPU as a device of its own: it has its SMs and its share of L2, memory and their
+/// bandwidths, and no NVLink; the clock and the power limit are those of the board. Throws
+/// Error{kNotFound} with the known profiles.
+Device slice_of(const Device& device, std::string_view profile);
 
 /// Reads a device file. `where` names it in messages. Throws Error{kInput} for an unknown field, a
 /// wrong unit or value, or a missing source.

@@ -93,6 +93,49 @@ TEST(AtClock, RatesAndL2ScaleMemoryAndPowerStay) {
   EXPECT_EQ(slow.id, boost.id);
 }
 
+TEST(Slices, AreDevicesWithTheirShareOfEverything) {
+  const Device card = find_device("A100-40GB"), slice = find_device("a100-40gb:2G.10GB");
+  EXPECT_EQ(slice.id, "nvidia-a100-sxm4-40gb:2g.10gb");
+  EXPECT_EQ(slice.gpu().sm_count, 28);
+  EXPECT_DOUBLE_EQ(slice.matmul_peak(DType::kFp16), card.matmul_peak(DType::kFp16) * 28 / 108);
+  EXPECT_DOUBLE_EQ(slice.memory_bytes_per_s, card.memory_bytes_per_s / 4);
+  EXPECT_EQ(slice.gpu().l2_bytes, card.gpu().l2_bytes / 4);
+  EXPECT_EQ(slice.gpu().boost_clock_hz, card.gpu().boost_clock_hz);
+  ASSERT_EQ(slice.links.size(), 1u);
+  EXPECT_EQ(slice.links[0].kind, "pcie");
+  EXPECT_ERROR(find_device("A100-40GB:5g.20gb"), kNotFound,
+               "nvidia-a100-sxm4-40gb has no slice '5g.20gb'");
+  EXPECT_ERROR(find_device("T4:1g.5gb"), kNotFound, "nvidia-t4 cannot be divided into slices");
+  EXPECT_ERROR(find_device("A100-40GB:2g.10gb:1g.5gb"), kNotFound, "cannot be divided");
+  EXPECT_ERROR(find_device("X100:1g.5gb"), kNotFound, "unknown GPU 'X100'");
+}
+
+TEST(Slices, AddUpToAtMostTheCard) {
+  int64_t profiles = 0;
+  for (const Device& card : bundled_devices()) {
+    for (const Slice& slice : card.slices) {
+      ++profiles;
+      EXPECT_LE(slice.instances * slice.sm_count, card.gpu().sm_count) << card.id << slice.name;
+      EXPECT_LE(slice.instances * slice.memory_bytes, card.memory_bytes) << card.id << slice.name;
+      EXPECT_LE(slice.instances * slice.memory_eighths, 8) << card.id << slice.name;
+    }
+  }
+  EXPECT_GE(profiles, 24);  // six each of A100, H100, H200 and B200
+}
+
+TEST(Slices, OfAFile) {
+  const TemporaryFolder folder;
+  Json json = Json::parse(embedded_files("devices/nvidia-a100-sxm4-40gb").front().content);
+  json["id"] = "mine";
+  write_file(folder.path() / "mine.json", json.dump());
+  const std::string path = (folder.path() / "mine.json").string();
+  EXPECT_EQ(find_device(path + ":1g.5gb").id, "mine:1g.5gb");
+  json["slices"]["profiles"][0]["sm_count"] = 109;
+  EXPECT_ERROR(parse_device(json.dump(), "mine.json"), kInput, "from 1 to 108");
+  json["slices"].erase("source");
+  EXPECT_ERROR(parse_device(json.dump(), "mine.json"), kInput, "source");
+}
+
 struct Published {
   const char* gpu;
   DType dtype;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "base/ascii.h"
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -61,7 +62,19 @@ bool is_named(const Device& device, std::string_view name) {
          std::any_of(device.aliases.begin(), device.aliases.end(), same);
 }
 
+std::pair<std::string, std::string> split_slice(const std::string& name_or_path) {
+  // Profiles are named like 3g.40gb.
+  const size_t colon = name_or_path.rfind(':');
+  if (colon == std::string::npos || colon + 2 >= name_or_path.size() ||
+      !is_digit(name_or_path[colon + 1]) || name_or_path[colon + 2] != 'g' ||
+      name_or_path.find('/', colon) != std::string::npos)
+    return {name_or_path, ""};
+  return {name_or_path.substr(0, colon), name_or_path.substr(colon + 1)};
+}
+
 Device find_device(const std::string& name_or_path) {
+  if (const auto [device, profile] = split_slice(name_or_path); !profile.empty())
+    return slice_of(find_device(device), profile);
   if (is_path(name_or_path))
     return parse_device(read_file(name_or_path, kMaxDeviceBytes), printable(name_or_path));
   if (std::optional<Device> bundled = find_bundled(name_or_path)) return *std::move(bundled);

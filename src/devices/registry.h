@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "devices/device.h"
@@ -14,8 +15,13 @@ const std::vector<Device>& bundled_devices();
 /// Whether `name` is the device's id, name or an alias; case and punctuation are ignored.
 bool is_named(const Device& device, std::string_view name);
 
-/// A device by id, name or alias (case and punctuation ignored), or the path of a device file.
-/// Throws Error{kNotFound} with the nearest names, Error{kInput} for a broken file.
+/// What is before the profile of a slice, as in "A100-40GB:1g.5gb" or "mine.json:1g.5gb", and the
+/// profile; empty where the whole device is meant.
+std::pair<std::string, std::string> split_slice(const std::string& name_or_path);
+
+/// A device by id, name or alias (case and punctuation ignored), or the path of a device file; with
+/// a profile behind a colon, a slice of it. Throws Error{kNotFound} with the nearest names,
+/// Error{kInput} for a broken file.
 Device find_device(const std::string& name_or_path);
 
 }  // namespace tilecast

@@ -57,7 +57,9 @@ std::vector<GpuEntry> gpu_catalog() {
                        .architecture = std::string(choice_word(gpu->architecture)),
                        .memory_type = std::string(choice_word(gpu->memory_type)),
                        .vector_flops_per_s = rates(gpu->vector_flops_per_s),
-                       .matrix_flops_per_s = rates(gpu->matrix_flops_per_s)});
+                       .matrix_flops_per_s = rates(gpu->matrix_flops_per_s),
+                       .slices = {}});
+    for (const Slice& slice : d.slices) entries.back().slices.push_back(slice.name);
   }
   return entries;
 }

@@ -76,7 +76,9 @@ GpuRef load_gpu_ref(const std::string& name_or_path) {
                               shown_name(name_or_path)));
     return ref_of(find_device(name_or_path));
   };
-  return is_path(name_or_path) ? load() : bundled.get(normalized_name(name_or_path), load);
+  return is_path(split_slice(name_or_path).first)
+             ? load()
+             : bundled.get(normalized_name(name_or_path), load);
 }
 
 GpuRef load_cluster_gpu_ref(const std::string& cluster) {
