@@ -43,6 +43,10 @@ inline constexpr BudgetPart kJsonValues{"values of JSON", 3'000'000, 160};
 inline constexpr BudgetPart kTableBytes{"bytes of a table", int64_t{256} << 20};
 /// 64 stages with 512 micro-batches, as for GPT-3 1T, have 130,000 operations.
 inline constexpr BudgetPart kStepOperations{"operations of a training step", 350'000, 1536};
+/// 128 layers that differ and 6 regular expressions, as many as published configs have, take at
+/// most 120 million: 6 ns each, and no memory.
+inline constexpr BudgetPart kNameSteps{
+    "steps of comparing modules with the patterns of a quantization config", int64_t{1} << 28, 2};
 
 class Budget {
  public:

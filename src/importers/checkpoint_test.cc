@@ -8,6 +8,7 @@
 #include "importers/model.h"
 #include "passes/serving.h"
 #include "test_support.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -207,6 +208,48 @@ TEST(Checkpoint, WhatIsLeftOutCountsBeforeWhatIsNamed) {
       quantized(one_group(R"(["re:.*proj$"])", R"(, "ignore": ["re:.*self_attn.*", "lm_head"])"));
   EXPECT_EQ(model.checkpoint.scheme_of("layers.1.mlp.up_proj"), QuantScheme::kInt4WeightOnly);
   EXPECT_EQ(model.checkpoint.scheme_of("layers.1.self_attn.o_proj"), QuantScheme::kNone);
+}
+
+TEST(Checkpoint, PatternsMatchAsRegularExpressionsDo) {
+  // A text that a name needs is looked for first: what is optional or one of several is none.
+  const std::pair<const char*, bool> rows[] = {
+      {R"(.*layers\\.1\\.mlp)", true},      {R"(.*layers\\.2\\.mlp)", false},
+      {R"(.*\\.mlpx*\\.)", true},           {R"(.*\\.mlpx?\\.up)", true},
+      {R"(.*\\.mlpx+\\.up)", false},        {R"(.*\\.ml+p\\.up_proj$)", true},
+      {R"(.*\\.mlp\\.upx{0}_proj$)", true}, {R"(.*\\.mlp\\.upx{0,2}_pr{1}oj$)", true},
+      {R"(.*\\.mlp\\.u{2}p)", false},       {R"(.*\\.(attn|mlp)\\.up)", true},
+      {R"(.*attn|.*up_proj|.*gate)", true}, {R"(model\\.layers\\.[0-1)x]\\.mlp)", true},
+      {R"(.*\\.[\\]m]lp\\.)", true},        {R"(.*(x[)]y\\))?\\.mlp)", true},
+      {R"(.*mlp\\.(?!gate)up)", true},      {R"(.*mlp\\.(?!up)\\w+)", false},
+      {R"(.*\\bmlp\\b.*)", true},           {R"(layers\\.1.mlp.*)", true},
+      {R"(mlp\\.up_proj)", false},
+  };
+  for (const auto& [pattern, matches] : rows) {
+    const Model model =
+        quantized(R"({"quant_method": "fp8", "ignore": ["re:)" + std::string(pattern) + "\"]}");
+    EXPECT_TRUE(model.checkpoint.warnings.empty()) << pattern;
+    EXPECT_EQ(model.checkpoint.scheme_of("layers.1.mlp.up_proj"),
+              matches ? QuantScheme::kNone : QuantScheme::kFp8)
+        << pattern;
+  }
+}
+
+TEST(Checkpoint, PatternsThatTakeTooLongAreRefused) {
+  const auto find = [](const std::string& pattern, size_t count) {
+    std::string names;
+    for (size_t i = 0; i < count; ++i)
+      names += (i > 0 ? ", \"" : "\"") + pattern + std::to_string(i) + "\"";
+    const Model model = quantized(R"({"quant_method": "fp8", "ignore": [)" + names + "]}");
+    return model.checkpoint.scheme_of("layers.1.mlp.gate_up_proj");
+  };
+  const char* const refused =
+      "config.json: more than 200,000 steps of comparing modules with the patterns of a "
+      "quantization config, the most for 391 KiB of memory; `max-memory` allows more";
+  const LimitScope scope({.memory_bytes = 400'000, .seconds = {}});
+  EXPECT_ERROR(find("re:.*.*.*[x]", 50), kUnsupported, refused);
+  EXPECT_ERROR(find("*.mlp.*x", 1000), kUnsupported, refused);
+  EXPECT_EQ(find("*layers.1.*x", 50), QuantScheme::kFp8);
+  EXPECT_EQ(find(R"(re:.*layers\\.1\\.x)", 50), QuantScheme::kFp8);
 }
 
 TEST(Checkpoint, PatternsThatCannotBeReadAreSaid) {

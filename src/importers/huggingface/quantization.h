@@ -53,7 +53,7 @@ class ModuleNames {
   struct Pattern {
     std::regex regex;
     std::string needed;
-    size_t states = 0;  ///< of its automaton, at most about
+    size_t letter_steps = 0;  ///< for a letter of a name
   };
   bool match_exact(const std::string& name) const;
   bool match_globs(std::string_view name, NameSteps& steps) const;

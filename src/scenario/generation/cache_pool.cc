@@ -29,9 +29,8 @@ constexpr double kMiB = 1 << 20;
 /// some 67 graphs of models of 8 G parameters; the same run would settle it.
 constexpr int64_t kGraphNodeBytes = int64_t{16} << 10;
 
-int64_t vocabulary(const Graph& step) {
-  const Node& sample = step.nodes.back();
-  return step.tensor(sample.inputs[0]).shape.back();
+int64_t vocabulary(const Graph& modules) {
+  return modules.tensor(modules.outputs.front()).shape.back();
 }
 
 /// The sampler's tensors in vLLM's profiling run, for each logit: 16-bit logits, their fp32 copy,
@@ -39,8 +38,7 @@ int64_t vocabulary(const Graph& step) {
 /// selects the top p. Logits are gathered on all ranks.
 int64_t sampler_bytes(const ServedModel& served, int64_t sequences) {
   constexpr int64_t kBytesPerLogit = 2 + 4 + 4 + 8 + 4;
-  return checked_product(
-      {sequences, vocabulary(whole_step_graph(served, {{1, 1, 1}})), kBytesPerLogit});
+  return checked_product({sequences, vocabulary(served.modules), kBytesPerLogit});
 }
 
 /// vLLM captures 1, 2, 4, then every 8th up to 256 and every 16th up to 512 tokens, at most twice

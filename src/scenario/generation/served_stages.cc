@@ -4,6 +4,7 @@
 #include <map>
 #include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "base/checked.h"
@@ -52,7 +53,16 @@ void add_rows(std::vector<KernelForecast>& rows, std::vector<KernelForecast> mor
   const auto key = [](const KernelForecast& k) {
     return std::tuple(k.latency_s.value, k.bytes, k.flops, k.phase, k.name, k.op);
   };
-  std::map<decltype(key(rows.front())), size_t> places;
+  using Key = decltype(key(rows.front()));
+  const auto hash = [](const Key& k) {
+    constexpr size_t kFactor = 0x9e3779b97f4a7c15;  // spreads the bits (Knuth)
+    const auto& [seconds, bytes, flops, phase, name, op] = k;
+    size_t all = std::hash<double>()(seconds);
+    for (const int64_t more_bits : {bytes, flops})
+      all = (all ^ static_cast<size_t>(more_bits)) * kFactor;
+    return all ^ std::hash<std::string_view>()(name);
+  };
+  std::unordered_map<Key, size_t, decltype(hash)> places(rows.size() + more.size(), hash);
   for (size_t i = 0; i < rows.size(); ++i) places.emplace(key(rows[i]), i);
   for (KernelForecast& row : more) {
     const auto [place, fresh] = places.emplace(key(row), rows.size());
