@@ -12,7 +12,7 @@ def jid(model, batch):
     return SHORT[model] + ("" if batch is None or pd.isna(batch) else f"-{int(batch)}")
 
 
-def load(alone_json):
+def load(alone_json, series="motivation"):
     jobs = {}
     for r in json.load(open(alone_json)):
         l = np.array([k["l"] for k in r["kernels"]]); n = np.array([k["n"] for k in r["kernels"]], float)
@@ -21,11 +21,11 @@ def load(alone_json):
         jobs[r["gpu"], jid(r["model"], r["batch"])] = dict(l=l, n=n, w=w, f=f, b=b, S=float((l * n).sum()), N=float(n.sum()), peak=r["peak"], framework=r["memory"]["framework_bytes"], bytes=r["bytes"], flops=r["flops"],
                                                           model=r["model"], batch=r["batch"])
     d = pd.read_csv(CSV)
-    d = d[d.series == "motivation"]
+    d = d[d.series == series]
     for _, r in d[d.partner_model.isna()].iterrows():
         j = jobs[r.gpu, jid(r.model, r.batch)]
         j["rate"] = r.alone_steps_s
-        if r.model == "Recommendation":
+        if r.model == "Recommendation" and series == "motivation":
             j["rate"] *= np.ceil(USERS / r.batch)
         j["procs"], j["input_binds"], j["prefetch"] = (JOBS[r.model][k] for k in ("processes", "input_binds", "prefetch"))
         j["need"] = j["peak"] + (j["procs"] - 1) * j["framework"]

@@ -13,7 +13,11 @@ for gpu, device in spec["cards"].items():
             if p.returncode:
                 print(gpu, name, batch, p.stderr[:300]); continue
             d = json.loads(p.stdout)
+            peak = d["memory"]["peak_bytes"]
+            if "memory_file" in job:
+                a[2] = f"{models}/" + job["memory_file"].format(batch=batch)
+                peak = json.loads(subprocess.run(a, capture_output=True, text=True).stdout)["memory"]["peak_bytes"]
             k = [dict(l=x["latency_s"], n=x["count"], f=x["flops"], b=x["bytes"], w=x.get("waves"), t=x.get("tile"), u=x.get("utilization_ratio"), lim=x["limit"], op=x["op"], ph=x["phase"]) for x in d["kernels"]]
-            rows.append(dict(gpu=gpu, model=name, batch=batch, latency=d["latency_s"], peak=d["memory"]["peak_bytes"], memory=d["memory"], flops=d["flops"], bytes=d["bytes"], kernels=k))
-            print(gpu, name, batch, round(d["latency_s"] * 1e3, 2), "ms", sum(x["n"] for x in k), "kernels", round(d["memory"]["peak_bytes"] / 2**30, 2), "GiB", flush=True)
+            rows.append(dict(gpu=gpu, model=name, batch=batch, latency=d["latency_s"], peak=peak, memory=d["memory"], flops=d["flops"], bytes=d["bytes"], kernels=k))
+            print(gpu, name, batch, round(d["latency_s"] * 1e3, 2), "ms", sum(x["n"] for x in k), "kernels", round(peak / 2**30, 2), "GiB", flush=True)
 json.dump(rows, open(out, "w"))

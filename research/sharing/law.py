@@ -88,3 +88,29 @@ def pair(a, b):
 def depths(d):
     lo = int(d)
     return [(lo, 1 - (d - lo))] + ([(lo + 1, d - lo)] if d > lo else [])
+
+
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(48)
+NODES, WEIGHTS = (NODES + 1) / 2, WEIGHTS / 2
+
+
+def many(jobs, steps=200):
+    """Relative speeds of any number of jobs (of demand()): each meets the others with the probability v that they are at the GPU.
+
+    The mean share of i is E[w_i / (w_i + sum of the w_j that are there)] = integral over z in 0..1 of prod_j (1 - v_j + v_j z^(w_j / w_i)).
+    """
+    u = np.array([x["u"] for x in jobs])
+    w = np.array([x["q"] * x["n"] for x in jobs])
+    power = np.array([1 + 0.5 * (x["depth"] - 1) if x["depth"] <= 2 else 4.0 for x in jobs])     # a host that runs ahead hides waiting
+    v = u.copy()
+    for _ in range(steps):
+        share = np.empty(len(u))
+        for i in range(len(u)):
+            meet = np.ones_like(NODES)
+            for j in range(len(u)):
+                if j != i:
+                    meet *= 1 - v[j] + v[j] * NODES ** (w[j] / w[i])
+            share[i] = WEIGHTS @ meet
+        t = (1 - u ** power + (u / share) ** power) ** (1 / power)
+        v = 0.5 * v + 0.5 * np.minimum(1, u / share / t)
+    return 1 / t
