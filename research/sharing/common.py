@@ -1,11 +1,15 @@
 """Data and features shared by the studies: jobs alone (forecasts), visible pairs of Gavel's motivation series."""
-import json, pathlib
-import numpy as np, pandas as pd
 
-CSV = "/work/shared/data/colocation/gavel.csv.xz"
+import json
+import pathlib
+import numpy as np
+import pandas as pd
+
+DATA = pathlib.Path(__file__).resolve().parents[3] / "shared/data/colocation"  # beside the repository
+CSV = DATA / "gavel.csv.xz"
 SHORT = {"ResNet-18": "r18", "ResNet-50": "r50", "Transformer": "tr", "LM": "lm", "Recommendation": "rec", "A3C": "a3c", "CycleGAN": "cyc"}
 JOBS = json.load(open(pathlib.Path(__file__).parent / "jobs.json"))["jobs"]
-USERS = 116677      # users of ML-20M in training; the motivation series counts epochs of Recommendation, see README.md
+USERS = 116677  # users of ML-20M in training; the motivation series counts epochs of Recommendation, see README.md
 
 
 def jid(model, batch):
@@ -15,11 +19,26 @@ def jid(model, batch):
 def load(alone_json, series="motivation"):
     jobs = {}
     for r in json.load(open(alone_json)):
-        l = np.array([k["l"] for k in r["kernels"]]); n = np.array([k["n"] for k in r["kernels"]], float)
+        l = np.array([k["l"] for k in r["kernels"]])
+        n = np.array([k["n"] for k in r["kernels"]], float)
         w = np.array([k["w"] or 1 for k in r["kernels"]], float)
-        f = np.array([k["f"] for k in r["kernels"]], float); b = np.array([k["b"] for k in r["kernels"]], float)
-        jobs[r["gpu"], jid(r["model"], r["batch"])] = dict(l=l, n=n, w=w, f=f, b=b, S=float((l * n).sum()), N=float(n.sum()), peak=r["peak"], framework=r["memory"]["framework_bytes"], bytes=r["bytes"], flops=r["flops"],
-                                                          model=r["model"], batch=r["batch"])
+        f = np.array([k["f"] for k in r["kernels"]], float)
+        b = np.array([k["b"] for k in r["kernels"]], float)
+        jobs[r["gpu"], jid(r["model"], r["batch"])] = dict(
+            l=l,
+            n=n,
+            w=w,
+            f=f,
+            b=b,
+            S=float((l * n).sum()),
+            N=float(n.sum()),
+            peak=r["peak"],
+            framework=r["memory"]["framework_bytes"],
+            bytes=r["bytes"],
+            flops=r["flops"],
+            model=r["model"],
+            batch=r["batch"],
+        )
     d = pd.read_csv(CSV)
     d = d[d.series == series]
     for _, r in d[d.partner_model.isna()].iterrows():
@@ -31,7 +50,7 @@ def load(alone_json, series="motivation"):
         j["need"] = j["peak"] + (j["procs"] - 1) * j["framework"]
         j["T"] = 1 / j["rate"]
         loader = JOBS[r.model].get("loader_s_per_item")
-        if loader:                      # a stated time of the loader: it binds only where it is more than half of the step
+        if loader:  # a stated time of the loader: it binds only where it is more than half of the step
             j["input_binds"] = loader * r.batch > 0.5 * j["T"]
         j["u"] = j["S"] * j["rate"] * j["procs"]
     p = d[d.partner_model.notna()].copy()

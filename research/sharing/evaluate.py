@@ -2,10 +2,12 @@
 
 Usage: evaluate.py ALONE.json [PLOTS]       ALONE.json is what forecasts.py writes; PLOTS: a folder for the figures
 """
-import itertools, sys
-import numpy as np, pandas as pd
+
+import sys
+import numpy as np
+import pandas as pd
 import law
-from common import load, jid
+from common import load
 
 alone, plots = sys.argv[1], (sys.argv[2] if len(sys.argv) > 2 else None)
 jobs, pairs = load(alone)
@@ -38,7 +40,10 @@ row("**the law**", [mape(judge(g)) for g in CARDS])
 row("median", [judge(g).e.abs().median() for g in CARDS])
 row("90 % of rows below", [judge(g).e.abs().quantile(0.9) for g in CARDS])
 row("mean signed", [judge(g).e.mean() for g in CARDS])
-row("sum of a pair's relative speeds: measured", [(judge(g).r + judge(g).partner_packed_steps_s / judge(g).partner_alone_steps_s).mean().item() for g in CARDS])
+row(
+    "sum of a pair's relative speeds: measured",
+    [(judge(g).r + judge(g).partner_packed_steps_s / judge(g).partner_alone_steps_s).mean().item() for g in CARDS],
+)
 
 print("\n## Constants: each card judged with constants chosen without it\n| card | turn | launch | error |\n|---|--:|--:|--:|")
 TK, LA, TS = (40e-6, 60e-6, 80e-6, 110e-6, 150e-6, 200e-6), (20e-6, 30e-6, 40e-6, 50e-6, 60e-6), (5e-3, 10e-3, 15e-3, 20e-3, 30e-3, 40e-3)
@@ -50,9 +55,12 @@ def best(cards, grid):
 
 for out, other in (("p100", "v100"), ("v100", "p100")):
     c = best([other], [dict(turn_kernels=t) for t in TK])
-    row(f"{out}: turn chosen on {other}, launch from speeds alone", [f"{c['turn_kernels']*1e6:.0f} us", "40 us", mape(judge(out, **c))])
+    row(f"{out}: turn chosen on {other}, launch from speeds alone", [f"{c['turn_kernels'] * 1e6:.0f} us", "40 us", mape(judge(out, **c))])
     c = best([other], [dict(turn_kernels=t, slow=l, launch=l) for t in TK for l in LA])
-    row(f"{out}: turn and launch chosen on {other}", [f"{c['turn_kernels']*1e6:.0f} us", f"{c['launch']*1e6:.0f} us", mape(judge(out, **c))])
+    row(
+        f"{out}: turn and launch chosen on {other}",
+        [f"{c['turn_kernels'] * 1e6:.0f} us", f"{c['launch'] * 1e6:.0f} us", mape(judge(out, **c))],
+    )
 other, other_pairs = load(alone, "simulation")
 other_pairs = other_pairs[other_pairs.ran & (other_pairs.gpu == "k80")]
 
@@ -64,13 +72,18 @@ def simulation(t):
 
 
 t = min(TS, key=simulation)
-row(f"k80: turn chosen on the simulation series (error there {simulation(t):.1f})", [f"{t*1e3:.0f} ms", "40 us", mape(judge("k80", turn_slices=t))])
+row(
+    f"k80: turn chosen on the simulation series (error there {simulation(t):.1f})",
+    [f"{t * 1e3:.0f} ms", "40 us", mape(judge("k80", turn_slices=t))],
+)
 for t in TS:
-    row("k80: turn given", [f"{t*1e3:.0f} ms", "40 us", mape(judge("k80", turn_slices=t))])
+    row("k80: turn given", [f"{t * 1e3:.0f} ms", "40 us", mape(judge("k80", turn_slices=t))])
 for g, how in (("k80", "kernels"), ("p100", "slices"), ("v100", "slices")):
     A = {k: law.demand(j, how, law.CONSTANTS) for (card, k), j in jobs.items() if card == g}
     x = judge(g)
-    row(f"{g}, taken as {how}", ["-", "40 us", 100 * (np.array([law.pair(A[a], A[b])[0] for a, b in zip(x.i, x.j)]) / x.r - 1).abs().mean()])
+    row(
+        f"{g}, taken as {how}", ["-", "40 us", 100 * (np.array([law.pair(A[a], A[b])[0] for a, b in zip(x.i, x.j)]) / x.r - 1).abs().mean()]
+    )
 
 print("\n## What each part is worth (error with the part left out)\n| | K80 | P100 | V100 |\n|---|--:|--:|--:|")
 row("the law", [mape(judge(g)) for g in CARDS])
@@ -96,11 +109,11 @@ for n in names:
     for g in CARDS:
         x, d = judge(g), law.demand(jobs[g, n], law.HOW[g], law.CONSTANTS)
         a, b = x[x.i == n].e, x[x.j == n].e
-        cells.append(f"{d['u']:.2f}, {d['q']*1e6:.0f}, {a.abs().mean():.0f} ({a.mean():+.0f}), {b.abs().mean():.0f} ({b.mean():+.0f})")
+        cells.append(f"{d['u']:.2f}, {d['q'] * 1e6:.0f}, {a.abs().mean():.0f} ({a.mean():+.0f}), {b.abs().mean():.0f} ({b.mean():+.0f})")
     row(n, cells)
 
 # Calibration: logit(r) of the law plus an effect of the job and one of the partner, which r = 1 / (1 + s p) makes additive.
-SIGMA, SPREAD = 0.05, (0.25, 0.35)      # noise of a row; spread of a job's effect and of its model's
+SIGMA, SPREAD = 0.05, (0.25, 0.35)  # noise of a row; spread of a job's effect and of its model's
 
 
 def odds(r):
@@ -127,7 +140,7 @@ def calibrate(train, test, prior):
         f = 1 / (1 + np.exp(z0 + A @ w))
         res = (f / train.r.values - 1) / SIGMA
         J = (-(f * (1 - f)) / train.r.values / SIGMA)[:, None] * A
-        h = 1 / np.maximum(1, np.abs(res) / 1.5)                    # Huber
+        h = 1 / np.maximum(1, np.abs(res) / 1.5)  # Huber
         w = w - np.linalg.solve(J.T @ (h[:, None] * J) + np.eye(2 * size), J.T @ (h * res) + w)
     return np.minimum(1, 1 / (1 + np.exp(odds(test[prior].values) + design(test) @ w)))
 
@@ -165,7 +178,7 @@ for name, prior in (("the law", "f"), ("no law: 1/2", "half")):
 
 # Memory: 0 and 0 are the pairs that did not run.
 print("\n## Pairs that did not run\n| | K80 | P100 | V100 |\n|---|--:|--:|--:|")
-USABLE = {"k80": 11441 * 2**20, "p100": 16280 * 2**20, "v100": 16160 * 2**20}       # of nvidia-smi
+USABLE = {"k80": 11441 * 2**20, "p100": 16280 * 2**20, "v100": 16160 * 2**20}  # of nvidia-smi
 for margin in (0.75, 0.8, 0.9, 1.0):
     hits, alarms = [], []
     for g in CARDS:

@@ -1,4 +1,5 @@
 """The law of jobs that share a GPU: two jobs take turns on it. README.md has the equations."""
+
 from functools import lru_cache
 import numpy as np
 
@@ -16,12 +17,12 @@ def demand(job, how, c):
     """The job with the share u of time in which it has (or holds) the GPU alone, its turn q, and how many steps its host runs ahead."""
     S, N, T, P = job["S"], job["N"], job["T"], job["procs"]
     scale = 1.0
-    if not job["input_binds"]:                     # input in memory: what launches cannot explain is time of the GPU
+    if not job["input_binds"]:  # input in memory: what launches cannot explain is time of the GPU
         scale = max(1.0, (T - N * c["slow"]) / S)
     l, S = job["l"] * scale, S * scale
     q = turn(l, job["n"], S, c["turn_" + how])
     busy = S
-    if how == "slices":                             # gaps between launches are too short to pass the GPU on
+    if how == "slices":  # gaps between launches are too short to pass the GPU on
         busy = S + N * c["slow"]
     u = min(0.999, max(0.01, P * busy / T))
     ahead = min(1.0, c["ahead"] * N * c["launch"] / max(T - S, 1e-9)) if P == 1 and how == "kernels" else 0.0
@@ -101,7 +102,7 @@ def many(jobs, steps=200):
     """
     u = np.array([x["u"] for x in jobs])
     w = np.array([x["q"] * x["n"] for x in jobs])
-    power = np.array([1 + 0.5 * (x["depth"] - 1) if x["depth"] <= 2 else 4.0 for x in jobs])     # a host that runs ahead hides waiting
+    power = np.array([1 + 0.5 * (x["depth"] - 1) if x["depth"] <= 2 else 4.0 for x in jobs])  # a host that runs ahead hides waiting
     v = u.copy()
     for _ in range(steps):
         share = np.empty(len(u))
@@ -111,6 +112,6 @@ def many(jobs, steps=200):
                 if j != i:
                     meet *= 1 - v[j] + v[j] * NODES ** (w[j] / w[i])
             share[i] = WEIGHTS @ meet
-        t = (1 - u ** power + (u / share) ** power) ** (1 / power)
+        t = (1 - u**power + (u / share) ** power) ** (1 / power)
         v = 0.5 * v + 0.5 * np.minimum(1, u / share / t)
     return 1 / t

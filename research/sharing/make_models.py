@@ -3,6 +3,7 @@
 Needs torch and the package tilecast (PYTHONPATH=<build>/python). Sizes are those of the public code of each job; a line that
 says `guess` is not in it.
 """
+
 import sys
 import torch
 from torch import nn
@@ -132,7 +133,7 @@ class Transformer(nn.Module):
             y = att(y, y, mask_t) * pad_t
             y = cross(y, x, mask_c) * pad_t
             y = inner(y) * pad_t
-        logits = F.linear(y, self.tgt.weight) * 512 ** -0.5      # shared projection
+        logits = F.linear(y, self.tgt.weight) * 512**-0.5  # shared projection
         return F.cross_entropy(logits.view(-1, logits.shape[-1]), gold)
 
 
@@ -175,7 +176,9 @@ class A3C(nn.Module):
     def __init__(self, actions=6, steps=20):
         super().__init__()
         self.steps = steps
-        self.c = nn.ModuleList([nn.Conv2d(1, 32, 5, 1, 2), nn.Conv2d(32, 32, 5, 1, 1), nn.Conv2d(32, 64, 4, 1, 1), nn.Conv2d(64, 64, 3, 1, 1)])
+        self.c = nn.ModuleList(
+            [nn.Conv2d(1, 32, 5, 1, 2), nn.Conv2d(32, 32, 5, 1, 1), nn.Conv2d(32, 64, 4, 1, 1), nn.Conv2d(64, 64, 3, 1, 1)]
+        )
         self.wx, self.wh = nn.Linear(1024, 2048), nn.Linear(512, 2048)
         self.critic, self.actor = nn.Linear(512, 1), nn.Linear(512, actions)
 
@@ -185,7 +188,7 @@ class A3C(nn.Module):
         return torch.sigmoid(o) * torch.tanh(c), c
 
     def forward(self, *args):
-        frames, h, c, action, reward = args[:self.steps], *args[self.steps:]
+        frames, h, c, action, reward = args[: self.steps], *args[self.steps :]
         loss = 0
         for x in frames:
             for conv in self.c:
@@ -209,8 +212,20 @@ class Generator(nn.Module):
             m += [nn.Conv2d(c, 2 * c, 3, 2, 1), nn.InstanceNorm2d(2 * c), nn.ReLU(inplace=True)]
             c *= 2
         self.head = nn.Sequential(*m)
-        self.blocks = nn.ModuleList([nn.Sequential(nn.ReflectionPad2d(1), nn.Conv2d(c, c, 3), nn.InstanceNorm2d(c), nn.ReLU(inplace=True),
-                                                   nn.ReflectionPad2d(1), nn.Conv2d(c, c, 3), nn.InstanceNorm2d(c)) for _ in range(blocks)])
+        self.blocks = nn.ModuleList(
+            [
+                nn.Sequential(
+                    nn.ReflectionPad2d(1),
+                    nn.Conv2d(c, c, 3),
+                    nn.InstanceNorm2d(c),
+                    nn.ReLU(inplace=True),
+                    nn.ReflectionPad2d(1),
+                    nn.Conv2d(c, c, 3),
+                    nn.InstanceNorm2d(c),
+                )
+                for _ in range(blocks)
+            ]
+        )
         m = []
         for _ in range(2):
             m += [nn.Upsample(scale_factor=2), nn.Conv2d(c, c // 2, 3, 1, 1), nn.InstanceNorm2d(c // 2), nn.ReLU(inplace=True)]
@@ -257,12 +272,22 @@ class CycleGAN(nn.Module):
 
 
 # MISO (TensorFlow 2.6, Keras examples).
-class FordA(nn.Module):      # timeseries_classification_transformer: 4 blocks, heads of 256, inner size 4, sequence 500, 1 channel
+class FordA(nn.Module):  # timeseries_classification_transformer: 4 blocks, heads of 256, inner size 4, sequence 500, 1 channel
     def __init__(self, h=4, size=256):
         super().__init__()
         self.h, self.size = h, size
-        block = lambda: nn.ModuleDict(dict(n1=nn.LayerNorm(1), q=nn.Linear(1, h * size), k=nn.Linear(1, h * size), v=nn.Linear(1, h * size), o=nn.Linear(h * size, 1),
-                                           n2=nn.LayerNorm(1), a=nn.Linear(1, 4), b=nn.Linear(4, 1)))
+        block = lambda: nn.ModuleDict(
+            dict(
+                n1=nn.LayerNorm(1),
+                q=nn.Linear(1, h * size),
+                k=nn.Linear(1, h * size),
+                v=nn.Linear(1, h * size),
+                o=nn.Linear(h * size, 1),
+                n2=nn.LayerNorm(1),
+                a=nn.Linear(1, 4),
+                b=nn.Linear(4, 1),
+            )
+        )
         self.blocks = nn.ModuleList([block() for _ in range(4)])
         self.d1, self.d2 = nn.Linear(500, 128), nn.Linear(128, 2)
 
@@ -271,7 +296,7 @@ class FordA(nn.Module):      # timeseries_classification_transformer: 4 blocks, 
         for m in self.blocks:
             y = m["n1"](x)
             q, k, v = (m[n](y).view(b, s, self.h, self.size).transpose(1, 2).reshape(-1, s, self.size) for n in "qkv")
-            a = torch.softmax(torch.bmm(q * self.size ** -0.5, k.transpose(1, 2)), 2)
+            a = torch.softmax(torch.bmm(q * self.size**-0.5, k.transpose(1, 2)), 2)
             y = torch.bmm(F.dropout(a, 0.25), v).view(b, self.h, s, self.size).transpose(1, 2).reshape(b, s, -1)
             r = F.dropout(m["o"](y), 0.25) + x
             y = F.relu(m["a"](m["n2"](r)))
@@ -296,13 +321,17 @@ class Embedding(nn.Module):  # pretrained_word_embeddings: 20,000 x 100 frozen, 
         return F.cross_entropy(self.b(F.dropout(F.relu(self.a(y)), 0.5)), target)
 
 
-class GNN(nn.Module):        # mpnn-molecular-graphs: 4 steps of message passing, units 64, GRU cell; BBBP: about 24 atoms, 52 + 24 bonds a molecule
+class GNN(
+    nn.Module
+):  # mpnn-molecular-graphs: 4 steps of message passing, units 64, GRU cell; BBBP: about 24 atoms, 52 + 24 bonds a molecule
     def __init__(self, units=64, bond=7, steps=4):
         super().__init__()
         self.units, self.steps = units, steps
         self.kernel, self.bias = nn.Parameter(torch.zeros(bond, units * units)), nn.Parameter(torch.zeros(units * units))
         self.wx, self.wh = nn.Linear(units, 3 * units), nn.Linear(units, 3 * units)
-        self.att = nn.ModuleDict(dict(q=nn.Linear(units, 8 * units), k=nn.Linear(units, 8 * units), v=nn.Linear(units, 8 * units), o=nn.Linear(8 * units, units)))
+        self.att = nn.ModuleDict(
+            dict(q=nn.Linear(units, 8 * units), k=nn.Linear(units, 8 * units), v=nn.Linear(units, 8 * units), o=nn.Linear(8 * units, units))
+        )
         self.n1, self.n2 = nn.LayerNorm(units), nn.LayerNorm(units)
         self.a, self.b = nn.Linear(units, 512), nn.Linear(512, units)
         self.c, self.d = nn.Linear(units, 512), nn.Linear(512, 1)
@@ -319,17 +348,17 @@ class GNN(nn.Module):        # mpnn-molecular-graphs: 4 steps of message passing
             hr, hz, hn = y.chunk(3, 1)
             z = torch.sigmoid(xz + hz)
             h = z * h + (1 - z) * torch.tanh(xn + torch.sigmoid(xr + hr) * hn)
-        p = h.index_select(0, pack.view(-1)).view(*pack.shape, u)        # molecules x atoms of the largest
+        p = h.index_select(0, pack.view(-1)).view(*pack.shape, u)  # molecules x atoms of the largest
         b, n = pack.shape
         q, k, v = (self.att[i](p).view(b, n, 8, u).transpose(1, 2).reshape(-1, n, u) for i in "qkv")
-        a = torch.softmax(torch.bmm(q * u ** -0.5, k.transpose(1, 2)), 2)
+        a = torch.softmax(torch.bmm(q * u**-0.5, k.transpose(1, 2)), 2)
         y = torch.bmm(a, v).view(b, 8, n, u).transpose(1, 2).reshape(b, n, -1)
         y = self.n1(p + self.att["o"](y))
         y = self.n2(y + self.b(F.relu(self.a(y))))
         return F.binary_cross_entropy_with_logits(self.d(F.relu(self.c(y.mean(1)))).squeeze(1), label)
 
 
-class Speech(nn.Module):     # deepspeech2 of Keras' CTC example: 2 convolutions, 5 bidirectional GRU of 512
+class Speech(nn.Module):  # deepspeech2 of Keras' CTC example: 2 convolutions, 5 bidirectional GRU of 512
     def __init__(self):
         super().__init__()
         self.c1, self.c2 = nn.Conv2d(1, 32, (11, 41), (2, 2), (5, 20), bias=False), nn.Conv2d(32, 32, (11, 21), (1, 2), (5, 10), bias=False)
@@ -390,7 +419,7 @@ def lm(b):
 
 def recommendation(b):
     n = ITEMS[b]
-    return Recoder(), (ids(b * 73), floats(b * 73), ids(n), floats(b, n))        # 73 ratings a user: 10 M (4 stars and more) of 136,677 users
+    return Recoder(), (ids(b * 73), floats(b * 73), ids(n), floats(b, n))  # 73 ratings a user: 10 M (4 stars and more) of 136,677 users
 
 
 def a3c(b):
@@ -410,21 +439,31 @@ def embedding(b):
 
 
 def gnn(b):
-    atoms, bonds, most = 24 * b, 76 * b, 60        # most: atoms of the largest molecule of a batch, a guess
+    atoms, bonds, most = 24 * b, 76 * b, 60  # most: atoms of the largest molecule of a batch, a guess
     return GNN(), (floats(atoms, 29), floats(bonds, 7), ids(bonds), ids(bonds), ids(b, most), floats(b))
 
 
 def speech(b):
-    frames = 1000                                   # LJSpeech: clips to 10 s, 160 samples of 22,050 Hz a frame; a guess
+    frames = 1000  # LJSpeech: clips to 10 s, 160 samples of 22,050 Hz a frame; a guess
     return Speech(), (floats(b, 1, frames, 193), ids(b * frames // 2))
 
 
 MODELS = {
-    "resnet18": (resnet18, (16, 32, 64, 128, 256)), "resnet50": (resnet50, (16, 32, 64, 128)), "transformer": (transformer, (16, 32, 64, 128, 256)),
+    "resnet18": (resnet18, (16, 32, 64, 128, 256)),
+    "resnet50": (resnet50, (16, 32, 64, 128)),
+    "transformer": (transformer, (16, 32, 64, 128, 256)),
     "transformer_longest": (transformer_longest, (16, 32, 64, 128, 256)),
-    "lm": (lm, (5, 10, 20, 40, 80)), "recommendation": (recommendation, (512, 1024, 2048, 4096, 8192)), "a3c": (a3c, (1,)), "cyclegan": (cyclegan, (1,)),
+    "lm": (lm, (5, 10, 20, 40, 80)),
+    "recommendation": (recommendation, (512, 1024, 2048, 4096, 8192)),
+    "a3c": (a3c, (1,)),
+    "cyclegan": (cyclegan, (1,)),
 }
-MISO = {"miso_transformer": (forda, (16, 32, 64, 128)), "miso_embedding": (embedding, (64, 128, 256, 512)), "miso_gnn": (gnn, (64, 128, 256, 512)), "miso_deepspeech2": (speech, (2, 4, 8, 16))}
+MISO = {
+    "miso_transformer": (forda, (16, 32, 64, 128)),
+    "miso_embedding": (embedding, (64, 128, 256, 512)),
+    "miso_gnn": (gnn, (64, 128, 256, 512)),
+    "miso_deepspeech2": (speech, (2, 4, 8, 16)),
+}
 
 
 def main():

@@ -1,4 +1,5 @@
 """How much the errors depend on the stated inputs. Usage: sensitivity.py ALONE.json"""
+
 import sys
 import numpy as np
 import law
@@ -24,18 +25,21 @@ def scaled(f, only=""):
         if k.startswith(only):
             j["S"] *= f
             j["l"] = j["l"] * f
+
     return change
 
 
 CASES = {
     "as stated": lambda k, j: None,
-    "all forecasts 20 % shorter": scaled(0.8), "all forecasts 20 % longer": scaled(1.2),
+    "all forecasts 20 % shorter": scaled(0.8),
+    "all forecasts 20 % longer": scaled(1.2),
     "input may bind everywhere": lambda k, j: j.update(input_binds=True),
     "input binds nowhere": lambda k, j: j.update(input_binds=False),
     "CycleGAN's input may bind": lambda k, j: k == "cyc" and j.update(input_binds=True),
     "ResNet-50 without prefetched batches": lambda k, j: j.update(prefetch=1),
     "A3C as one process": lambda k, j: k == "a3c" and j.update(procs=1, S=4 * j["S"], N=4 * j["N"], n=4 * j["n"]),
-    "LM's forecast 30 % shorter": scaled(0.7, "lm"), "Recommendation's forecast 50 % longer": scaled(1.5, "rec"),
+    "LM's forecast 30 % shorter": scaled(0.7, "lm"),
+    "Recommendation's forecast 50 % longer": scaled(1.5, "rec"),
 }
 print("| stated inputs | K80 | P100 | V100 |\n|---|--:|--:|--:|")
 for name, change in CASES.items():
