@@ -1970,6 +1970,8 @@ class GpuEntry(Record):
     """peak rates of the vector lanes by dtype [FLOP/s]"""
     matrix_flops_per_s: dict[str, float]
     """peak rates of the matrix units by dtype, without sparsity [FLOP/s]"""
+    slices: list[str]
+    """profiles of MIG, for --gpu as in A100-40GB:1g.5gb"""
 
 class ClusterLink(Record):
     """One level of links inside a node."""

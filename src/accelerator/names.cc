@@ -62,9 +62,11 @@ std::vector<std::string> bundled_accelerators() {
 
 bool names_accelerator(const std::string& text) {
   const std::string name = text.substr(0, text.find(':'));
-  // Parameters, or a name that is nearly right: the message lists accelerators, not GPUs.
+  // Parameters, or a name that is nearly right: the message lists accelerators, not GPUs. What has
+  // no "=" behind the colon may be a slice of a GPU.
   if (!is_path(name))
-    return find_bundled_accelerator(name) != nullptr || name.size() < text.size() ||
+    return find_bundled_accelerator(name) != nullptr ||
+           text.find('=', name.size()) != std::string::npos ||
            !did_you_mean(name, accelerator_names()).empty();
   std::error_code error;
   if (!std::filesystem::is_regular_file(name, error)) return false;

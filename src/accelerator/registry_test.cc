@@ -14,6 +14,8 @@ TEST(Registry, NamesOfGpusAreToldApartQuickly) {
   // Every forecast asks whether its GPU is an accelerator. A parse of the descriptions took 900 us.
   EXPECT_TRUE(names_accelerator("Gemmini"));
   EXPECT_TRUE(names_accelerator("gemmini:DIM=8"));
+  EXPECT_TRUE(names_accelerator("nothing:DIM=8"));
+  EXPECT_FALSE(names_accelerator("H100:1g.10gb"));
   const auto start = std::chrono::steady_clock::now();
   for (int call = 0; call < 10'000; ++call) EXPECT_FALSE(names_accelerator("H100"));
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
