@@ -120,7 +120,7 @@ def damaged_json(rng: random.Random, text: str) -> bytes:
                 parent[key] = copy.deepcopy(other[place])
             except (KeyError, IndexError):
                 pass
-        elif what < 0.5 and isinstance(parent[key], (int, float)) and not isinstance(parent[key], bool):
+        elif what < 0.5 and isinstance(parent[key], (int, float)) and not isinstance(parent[key], bool) and parent[key] == parent[key]:
             try:
                 parent[key] = rng.choice([parent[key] * 1000, -parent[key], parent[key] + 1, parent[key] / 3, int(parent[key]) - 1])
             except OverflowError:
@@ -385,7 +385,8 @@ class Campaign:
                 found = f"status {code}"
             elif "this is a bug" in said:
                 found = "internal error"
-            elif seconds > SECONDS:
+            # A plan is a search of up to a minute, with progress.
+            elif seconds > (120 if line[0] == "plan" else SECONDS):
                 found = f"{seconds:.0f} s of processor time"
             elif usage.ru_maxrss * 1024 > MEMORY:
                 found = f"{usage.ru_maxrss / 1024:.0f} MiB"
@@ -397,7 +398,9 @@ class Campaign:
                 found = "control characters"
             elif code == 0 and re.search(r"(?<![\w/.-])-?(nan|inf)\b", text):
                 found = "not finite"
-            elif code == 0 and line[0] != "compare" and re.search(r"(?<![\w.e+-])-\d[\d.]* ?(us|ms|s|B|KiB|MiB|GiB)\b", text):
+            # Plans say by how much memory others differ.
+            elif code == 0 and line[0] != "compare" and re.search(r"(?<![\w.e+-])-\d[\d.]* ?(us|ms|s|B|KiB|MiB|GiB)\b",
+                                                                  re.sub(r"\bmemory +-", "memory ", text) if line[0] == "plan" else text):
                 found = "negative"
             elif code != 0 and kind != "sweep" and set(os.listdir(folder)) - before:
                 found = "a failed run left a file"

@@ -66,7 +66,7 @@ std::pair<std::string, std::string> split_slice(const std::string& name_or_path)
   // Profiles are named like 3g.40gb.
   const size_t colon = name_or_path.rfind(':');
   if (colon == std::string::npos || colon + 2 >= name_or_path.size() ||
-      !is_digit(name_or_path[colon + 1]) || name_or_path[colon + 2] != 'g' ||
+      !is_digit(name_or_path[colon + 1]) || to_lower(name_or_path[colon + 2]) != 'g' ||
       name_or_path.find('/', colon) != std::string::npos)
     return {name_or_path, ""};
   return {name_or_path.substr(0, colon), name_or_path.substr(colon + 1)};
