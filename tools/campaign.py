@@ -102,7 +102,8 @@ def damaged_json(rng: random.Random, text: str) -> bytes:
         for parent, key in rng.sample(sizes, min(len(sizes), rng.choice([1, 1, 2, 4]))):
             other, place = rng.choice(sizes)
             value = rng.choice([parent[key] * 2, parent[key] // 2, parent[key] + 1, 1, 2, 3, other[place], parent[key] * 64, rng.choice(NUMBERS)])
-            parent[key] = value if isinstance(parent[key], float) or rng.random() < 0.1 else int(min(value, 1e40))
+            fraction = isinstance(parent[key], float) or rng.random() < 0.1 or value != value
+            parent[key] = value if fraction else int(min(value, 1e40))
         return json.dumps(document).encode()
     for _ in range(rng.choice([1, 1, 1, 2, 3])):
         places = nodes_of(document, [])
