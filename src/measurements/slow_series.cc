@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <map>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -127,7 +128,7 @@ template <class Same, class Use>
 void for_each_run(const std::vector<TimedRow>& rows, const Same& same, const Use& use) {
   for (size_t begin = 0, end = 0; begin < rows.size(); begin = end) {
     while (end < rows.size() && same(rows[begin], rows[end])) ++end;
-    use(begin, end);
+    use(std::span(rows).subspan(begin, end - begin));
   }
 }
 
@@ -136,27 +137,27 @@ void add_excess(std::vector<TimedRow>& rows, std::vector<TimedSeries>& series) {
   std::sort(rows.begin(), rows.end(),
             [](const TimedRow& a, const TimedRow& b) { return a.shape < b.shape; });
   const auto same = [](const TimedRow& a, const TimedRow& b) { return a.shape == b.shape; };
-  for_each_run(rows, same, [&](size_t begin, size_t end) {
-    for (size_t i = begin; i < end; ++i) {
-      TimedSeries& own = series[rows[i].series];
+  for_each_run(rows, same, [&](std::span<const TimedRow> run) {
+    for (const TimedRow& row : run) {
+      TimedSeries& own = series[row.series];
       // Of one software and precision the fastest kernel counts.
       std::vector<std::pair<size_t, double>> fastest;
-      for (size_t j = begin; j < end; ++j) {
-        const TimedSeries& other = series[rows[j].series];
+      for (const TimedRow& witness : run) {
+        const TimedSeries& other = series[witness.series];
         if (other.group == own.group || !other.is_witness_of(own)) continue;
         const auto at = std::find_if(fastest.begin(), fastest.end(),
                                      [&](const auto& f) { return f.first == other.group; });
         if (at == fastest.end()) {
-          fastest.emplace_back(other.group, rows[j].ms);
+          fastest.emplace_back(other.group, witness.ms);
         } else {
-          at->second = std::min(at->second, rows[j].ms);
+          at->second = std::min(at->second, witness.ms);
         }
       }
       if (fastest.size() < 2) continue;
       std::nth_element(fastest.begin(), fastest.begin() + 1, fastest.end(),
                        [](const auto& a, const auto& b) { return a.second < b.second; });
       own.witnessed += 1;
-      own.log_excess += std::log(rows[i].ms / fastest[1].second);
+      own.log_excess += std::log(row.ms / fastest[1].second);
     }
   });
 }
@@ -169,12 +170,13 @@ void add_falls(std::vector<TimedRow>& rows, std::vector<TimedSeries>& series) {
   const auto same = [](const TimedRow& a, const TimedRow& b) {
     return a.series == b.series && a.sweep == b.sweep;
   };
-  for_each_run(rows, same, [&](size_t begin, size_t end) {
-    for (size_t i = begin + 1; i < end; ++i) {
-      if (rows[i - 1].ms < kNoJitter_ms || rows[i].swept == rows[i - 1].swept) continue;
-      TimedSeries& of = series[rows[i].series];
+  for_each_run(rows, same, [&](std::span<const TimedRow> run) {
+    for (size_t i = 1; i < run.size(); ++i) {
+      const TimedRow &before = run[i - 1], &row = run[i];
+      if (before.ms < kNoJitter_ms || row.swept == before.swept) continue;
+      TimedSeries& of = series[row.series];
       of.steps += 1;
-      of.falls += rows[i].ms < kFall * rows[i - 1].ms ? 1 : 0;
+      of.falls += row.ms < kFall * before.ms ? 1 : 0;
     }
   });
 }

@@ -247,7 +247,7 @@ void find_alternatives(TrainingSearch& search, const TrainingQuery& query, Train
   const auto time_of = [&](size_t i) { return all[i].latency_s.value_or(kNoTime); };
   for (OtherValue& other : others) {
     if (query.objective == PlanObjective::kMemory && other.fitting.size() > 1)
-      other.fitting.resize(1);
+      other.fitting = {other.fitting.front()};
     std::stable_sort(other.fitting.begin(), other.fitting.end(),
                      [&](size_t a, size_t b) { return all[a].bound_s < all[b].bound_s; });
   }
