@@ -5,7 +5,7 @@
 //   backward   301 ms
 //   ...
 //   operator                    share  each     count  bound    what it is
-//   backward h.0.mlp.c_fc       11.2 % 1.40 ms     36  compute  linear 1x4096x1280x5120 tile 128x64
+//   backward h.0.mlp.c_fc       11.2 % 1.40 ms     36  compute  linear 1x4096x1280x5120
 
 #include <fmt/format.h>
 
@@ -116,15 +116,12 @@ TextTable kernels_table(const std::vector<JoinedKernels>& joined, double all_s,
   table.min_widths = kernel_columns_least();
   for (size_t i = 0; i < joined.size() && i < style.rows; ++i) {
     const JoinedKernels& j = joined[i];
-    std::string sizes = sizes_text(j.row.shape);
-    if (j.row.tile && style.width >= kRoomForMore)
-      sizes += fmt::format(" tile {}x{}", j.row.tile->first, j.row.tile->second);
     const std::string mark = j.row.extrapolated ? "*" : " ";
     table.rows.push_back({j.name("forward"), fmt::format("{:.1f} %", 100 * j.seconds / all_s),
                           format_seconds(j.seconds / static_cast<double>(j.count)) + mark,
                           format_integer(j.count), std::string(j.row.limit),
                           fmt::format("{:.0f} %", 100 * j.row.utilization_ratio),
-                          std::string(j.row.op), sizes});
+                          std::string(j.row.op), sizes_text(j.row.shape)});
   }
   constexpr size_t kBound = 4;
   table.color = [&joined](size_t row, size_t column) {

@@ -19,6 +19,12 @@ TEST(Table, FitsATerminal) {
   EXPECT_EQ(forecast_table(f, {}).find('\x1b'), std::string::npos);
 }
 
+// The law's tile is no kernel's: on H100, cuBLAS takes others.
+TEST(Table, NamesNoTileThatNobodyMeasured) {
+  const Forecast f = forecast("gpt2_large", "H100", {.mode = Mode::kTraining});
+  EXPECT_EQ(forecast_table(f, {.width = 160}).find(" tile "), std::string::npos);
+}
+
 TEST(Table, ColorsLimitsAndWhatDoesNotFit) {
   const Forecast f = forecast("gpt2_large", "T4", {.batch = 64, .mode = Mode::kTraining});
   const std::string table = forecast_table(f, {.color = true});
