@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import subprocess
 import numpy as np
 import pandas as pd
 
@@ -14,6 +15,16 @@ USERS = 116677  # users of ML-20M in training; the motivation series counts epoc
 
 def jid(model, batch):
     return SHORT[model] + ("" if batch is None or pd.isna(batch) else f"-{int(batch)}")
+
+
+def forecast(tilecast, model, *options):
+    """What `tilecast forecast` says in JSON, without the host's launches; None, and the message printed, where it fails."""
+    command = [tilecast, "forecast", model, "--mode", "training", "--attention", "eager", "--host-launch-us", "0", "--format", "json"]
+    run = subprocess.run([*command, *options], capture_output=True, text=True)
+    if run.returncode:
+        print(model, *options, run.stderr[:300])
+        return None
+    return json.loads(run.stdout)
 
 
 def load(alone_json, series="motivation"):

@@ -1,7 +1,7 @@
 """Writes the graphs (.tcg) of Gavel's seven jobs and of MISO's five models. Usage: make_models.py OUT [NAME ...]
 
-Needs torch and the package tilecast (PYTHONPATH=<build>/python). Sizes are those of the public code of each job; a line that
-says `guess` is not in it.
+Needs torch and the package tilecast (PYTHONPATH=<build>/python). Sizes come from the public code of each job, but for lines
+that say `guess`.
 """
 
 import sys

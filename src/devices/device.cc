@@ -153,6 +153,9 @@ void read_architecture(const JsonObject& file, Device& device, std::vector<std::
       optional.quantity_or("issue_per_clock", "1", issue, fmt::format("{:g}", issue));
 }
 
+/// Of a GPU with MIG; it has fewer of compute.
+constexpr int64_t kMemorySlices = 8;
+
 std::vector<Slice> read_slices(const JsonObject& file, const Gpu& gpu) {
   const JsonObject table = file.object("slices");
   table.reject_unknown({"source", "profiles"});
@@ -163,14 +166,19 @@ std::vector<Slice> read_slices(const JsonObject& file, const Gpu& gpu) {
   for (const Json& item : list) {
     const JsonObject entry(item, table.where() + ": profiles");
     entry.reject_unknown({"name", "sm_count", "memory_bytes", "memory_eighths", "instances"});
-    constexpr int64_t kEighths = 8, kMostBytes = int64_t{1} << 50;
+    constexpr int64_t kMostBytes = int64_t{1} << 50;
     slices.push_back({.name = name_under(entry, "name"),
                       .sm_count = entry.integer({"sm_count"}, 1, gpu.sm_count),
                       .memory_bytes = entry.integer({"memory_bytes"}, 1, kMostBytes),
-                      .memory_eighths = entry.integer({"memory_eighths"}, 1, kEighths),
-                      .instances = entry.integer({"instances"}, 1, kEighths)});
+                      .memory_eighths = entry.integer({"memory_eighths"}, 1, kMemorySlices),
+                      .instances = entry.integer({"instances"}, 1, kMemorySlices)});
   }
   return slices;
+}
+
+void scale_rates(Gpu& gpu, double factor) {
+  for (double& rate : gpu.vector_flops_per_s) rate *= factor;
+  for (double& rate : gpu.matrix_flops_per_s) rate *= factor;
 }
 
 /// Whether the file describes a GPU, which is the default.
@@ -198,8 +206,7 @@ Device at_clock(const Device& device, double hz) {
   const double ratio = hz / gpu.boost_clock_hz;
   gpu.boost_clock_hz = hz;
   gpu.clock_share *= ratio;
-  for (double& rate : gpu.vector_flops_per_s) rate *= ratio;
-  for (double& rate : gpu.matrix_flops_per_s) rate *= ratio;
+  scale_rates(gpu, ratio);
   result.chip = gpu;
   return result;
 }
@@ -225,15 +232,14 @@ Device slice_of(const Device& device, std::string_view profile) {
   result.aliases.clear();
   result.slices.clear();
   std::erase_if(result.links, [](const Link& link) { return link.kind != "pcie"; });
-  const double memory = static_cast<double>(found->memory_eighths) / 8;
+  const double memory = static_cast<double>(found->memory_eighths) / kMemorySlices;
   result.memory_bytes = found->memory_bytes;
   result.memory_bytes_per_s *= memory;
   Gpu gpu = device.gpu();
   const double compute = static_cast<double>(found->sm_count) / static_cast<double>(gpu.sm_count);
   gpu.sm_count = found->sm_count;
   gpu.l2_bytes = static_cast<int64_t>(static_cast<double>(gpu.l2_bytes) * memory);
-  for (double& rate : gpu.vector_flops_per_s) rate *= compute;
-  for (double& rate : gpu.matrix_flops_per_s) rate *= compute;
+  scale_rates(gpu, compute);
   result.chip = gpu;
   return result;
 }

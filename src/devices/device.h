@@ -170,7 +170,7 @@ struct Device {
 Device at_clock(const Device& device, double hz);
 
 /// A slice of the GPU as a device of its own: it has its SMs and its share of L2, memory and their
-/// bandwidths, and no NVLink; the clock and the power limit are those of the board. Throws
+/// bandwidths, and no NVLink. It keeps the board's clock and power limit. Throws
 /// Error{kNotFound} with the known profiles.
 Device slice_of(const Device& device, std::string_view profile);
 
