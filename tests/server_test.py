@@ -138,7 +138,7 @@ class Answers(unittest.TestCase):
                 self.assertEqual((found, problem["status"]), (status, status), problem)
                 self.assertIn(detail, problem["detail"])
         self.assertEqual(self.service.ask("GET", "/v1/forecast")[0], 405)
-        for target in ("/", "/v1", "/v1/", "/v1/train", "/v1/evaluate", "/v1/sweep", "/v1/calibrate", "/v2/forecast"):
+        for target in ("/", "/v1", "/v1/", "/v1/train", "/v1/evaluate", "/v1/sweep", "/v1/calibrate", "/v1/doctor", "/v2/forecast"):
             self.assertEqual(self.service.ask("POST", target, "{}")[0], 404, target)
 
     def test_openapi(self):
