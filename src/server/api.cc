@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "command/question.h"
 #include "command/views.h"
+#include "scenario/internal.h"
 #include "server/body.h"
 #include "tilecast/error.h"
 
@@ -16,6 +17,9 @@ namespace tilecast::server {
 namespace {
 
 constexpr std::string_view kPrefix = "/v1/";
+
+/// Of passes that are remembered: 200 MB, the passes of some thousand different requests.
+constexpr size_t kKeptNodes = 100'000;
 
 /// Path and query of a target, with %XX and + decoded; nullopt: they are no text.
 std::optional<std::string> decoded(std::string_view text) {
@@ -135,7 +139,9 @@ HttpResponse problem(int status, const std::string& detail) {
 }
 
 Api::Api(ApiOptions options, std::shared_ptr<const Forecaster> forecaster)
-    : options_(std::move(options)), forecaster_(std::move(forecaster)) {}
+    : options_(std::move(options)), forecaster_(std::move(forecaster)) {
+  forecaster_->impl().passes.keep_nodes(kKeptNodes);
+}
 
 bool Api::is_quick(const HttpRequest& request) {
   if (request.method == "GET") return true;

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "scenario/internal.h"
 #include "scenario/pass/pass.h"
 
@@ -30,29 +28,42 @@ std::string pass_key(const Request& used, const Precision& precision) {
   return key;
 }
 
-std::shared_ptr<const PassWork> PassCache::find(const ModelRef& model, const std::string& key) {
-  const auto found = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& entry) {
-    return entry.model == model.content && entry.key == key;
-  });
-  if (found == entries_.end()) return nullptr;
-  entries_.splice(entries_.begin(), entries_, found);
-  return found->work;
+void PassCache::keep_nodes(size_t nodes) {
+  const std::lock_guard lock(mutex_);
+  most_nodes_ = nodes;
+}
+
+bool PassCache::is_full() const {
+  return entries_.size() > kMaxEntries && (most_nodes_ == 0 || nodes_ > most_nodes_);
+}
+
+std::shared_ptr<const PassWork> PassCache::find(const std::string& name) {
+  const auto found = by_name_.find(name);
+  if (found == by_name_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  return found->second->work;
 }
 
 std::shared_ptr<const PassWork> PassCache::get(const ModelRef& model, const Request& used,
                                                const Precision& precision) {
-  std::string key = pass_key(used, precision);
+  std::string name = fmt::format("{} {}", fmt::ptr(model.content.get()), pass_key(used, precision));
   {
     const std::lock_guard lock(mutex_);
-    if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
+    if (std::shared_ptr<const PassWork> known = find(name)) return known;
   }
   auto work = std::make_shared<const PassWork>(build_graph(model.content->model, used, precision),
                                                LifetimeOptions{.zero_grad = used.zero_grad});
   const std::lock_guard lock(mutex_);
   // Another thread may have built it meanwhile.
-  if (std::shared_ptr<const PassWork> known = find(model, key)) return known;
-  entries_.push_front({model.content, std::move(key), work});
-  if (entries_.size() > kMaxEntries) entries_.pop_back();
+  if (std::shared_ptr<const PassWork> known = find(name)) return known;
+  entries_.push_front({model.content, name, work});
+  by_name_.emplace(std::move(name), entries_.begin());
+  nodes_ += work->graph.nodes.size();
+  while (is_full()) {
+    nodes_ -= entries_.back().work->graph.nodes.size();
+    by_name_.erase(entries_.back().name);
+    entries_.pop_back();
+  }
   return work;
 }
 
