@@ -41,7 +41,7 @@ class Service:
 
     def ask(self, method: str, target: str, body=None, **headers: str):
         """Status, headers and text of an answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=300)
         try:
             text = body if body is None or isinstance(body, (str, bytes)) else json.dumps(body)
             connection.request(method, target, text, {key.replace("_", "-"): value for key, value in headers.items()})
@@ -246,13 +246,13 @@ class Safety(unittest.TestCase):
 
     def test_long_answers_do_not_hold_up_short_ones(self):
         heavy = {"model": "gpt3_175", "cluster": "dgx-h100", "nodes": 16, "batch": 1536}
-        with concurrent.futures.ThreadPoolExecutor(4) as pool:
-            long_ones = [pool.submit(self.service.post, "plan", {**heavy, "seq": 1024 + i}) for i in range(4)]
+        with Service("--request-seconds", "4") as service, concurrent.futures.ThreadPoolExecutor(4) as pool:
+            long_ones = [pool.submit(service.post, "plan", {**heavy, "seq": 1024 + i}) for i in range(4)]
             time.sleep(0.2)
             times = []
             for batch in range(1, 40):
                 start = time.monotonic()
-                self.assertEqual(self.service.post("forecast", {**GPT2, "batch": batch})[0], 200)
+                self.assertEqual(service.post("forecast", {**GPT2, "batch": batch})[0], 200)
                 times.append(time.monotonic() - start)
             self.assertFalse(all(one.done() for one in long_ones))
             self.assertLess(sorted(times)[-2], 0.5)
@@ -285,6 +285,43 @@ class Safety(unittest.TestCase):
             self.assertEqual(one.result()[0], 200)
             self.assertEqual(service.process.wait(timeout=30), 0)
             idle.close()
+
+
+class Tools(unittest.TestCase):
+    """tilecast mcp: a message a line."""
+
+    def talk(self, *messages) -> list:
+        lines = "".join((one if isinstance(one, str) else json.dumps(one)) + "\n" for one in messages)
+        run = subprocess.run([PROGRAM, "mcp"], input=lines, capture_output=True, text=True, timeout=60)
+        self.assertEqual((run.returncode, run.stderr), (0, ""))
+        return [json.loads(line) for line in run.stdout.splitlines()]
+
+    @staticmethod
+    def call(number: int, name: str, **arguments) -> dict:
+        return {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": {"name": name, "arguments": arguments}}
+
+    def test_a_talk(self):
+        first, tools, table, fields, wrong = self.talk(
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": "2025-06-18", "capabilities": {}}},
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": "two", "method": "tools/list"},
+            self.call(3, "forecast", **GPT2), self.call(4, "forecast", **GPT2, fields=["latency_s"]), self.call(5, "forecast", model="gpt2", gpu="H1000"))
+        self.assertIn("tools", first["result"]["capabilities"])
+        self.assertEqual(tools["id"], "two")
+        names = [tool["name"] for tool in tools["result"]["tools"]]
+        self.assertIn("share", names)
+        self.assertNotIn("train", names)
+        forecast = next(tool for tool in tools["result"]["tools"] if tool["name"] == "forecast")
+        self.assertIn("batch", forecast["inputSchema"]["properties"])
+        self.assertIn("gpt2 on NVIDIA H100", table["result"]["content"][0]["text"])
+        self.assertEqual(json.loads(fields["result"]["content"][0]["text"]), {"latency_s": command_line("forecast", "gpt2", "--gpu", "H100", "--batch", "4")["latency_s"]})
+        self.assertTrue(wrong["result"]["isError"])
+        self.assertIn("did you mean", wrong["result"]["content"][0]["text"])
+
+    def test_what_is_no_message(self):
+        answers = self.talk("{", "[]", "1", {"id": 1}, {"id": 2, "method": "x"}, self.call(3, "train"), {"id": 4, "method": "tools/call", "params": []},
+                            {"id": 5, "method": "ping"})
+        self.assertEqual([one.get("error", {}).get("code") for one in answers], [-32700, -32600, -32600, -32600, -32601, -32602, -32602, None])
 
 
 if __name__ == "__main__":

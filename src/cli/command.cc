@@ -128,6 +128,7 @@ const std::vector<Command>& commands() {
       tune_command(),
       sweep_command(),
       serve_command(),
+      mcp_command(),
       list_command("gpus", "H100"),
       list_command("clusters", "dgx-h100"),
       list_command("models", "llama"),

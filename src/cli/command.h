@@ -38,6 +38,7 @@ Command calibrate_command();
 Command tune_command();
 Command sweep_command();
 Command serve_command();
+Command mcp_command();
 Command completion_command();
 Command help_command();
 

@@ -11,6 +11,7 @@
 #include "command/views.h"
 #include "scenario/internal.h"
 #include "server/body.h"
+#include "server/openapi.h"
 #include "tilecast/error.h"
 
 namespace tilecast::server {
@@ -98,13 +99,6 @@ std::string host_name(const std::string& host) {
   return lower_case(is_port ? host.substr(0, colon) : host);
 }
 
-const Question* find_question(std::string_view name) {
-  for (const Question& question : questions()) {
-    if (question.name == name && !question.is_local) return &question;
-  }
-  return nullptr;
-}
-
 bool is_catalog(std::string_view name) {
   return name == "gpus" || name == "clusters" || name == "models" || name == "ops";
 }
@@ -161,7 +155,7 @@ bool Api::is_quick(const HttpRequest& request) {
 
 HttpResponse Api::ask(std::string_view name, std::string_view query,
                       const std::string& body) const {
-  const Question* question = find_question(name);
+  const Question* question = find_served(name);
   if (question == nullptr)
     return problem(404, fmt::format("no question is called '{}'; /v1/openapi.json lists them",
                                     shown_name(name)));
@@ -250,7 +244,7 @@ HttpResponse Api::route(const HttpRequest& request) const {
     if (!wanted.empty()) body["name"] = wanted;
     return ask(name, query, body.dump());
   }
-  if (find_question(rest) == nullptr)
+  if (find_served(rest) == nullptr)
     return problem(404, fmt::format("no question is called '{}'; /v1/openapi.json lists them",
                                     shown_name(rest)));
   if (request.method != "POST") {

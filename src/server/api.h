@@ -64,7 +64,4 @@ class Api {
 /// A problem by RFC 9457.
 HttpResponse problem(int status, const std::string& detail);
 
-/// The description of the service (OpenAPI 3.1), made of the tables of questions and results.
-std::string openapi();
-
 }  // namespace tilecast::server

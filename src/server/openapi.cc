@@ -1,11 +1,10 @@
-// The description of the service: a path for each question, schemas of options and answers.
+#include "server/openapi.h"
 
 #include <fmt/format.h>
 
-#include "base/json.h"
-#include "command/question.h"
+#include <algorithm>
+
 #include "schema/json_schema.h"
-#include "server/api.h"
 
 namespace tilecast::server {
 namespace {
@@ -59,21 +58,6 @@ OrderedJson value_schema(const CommandOption& option) {
   return {{"oneOf", {one, {{"type", "array"}, {"items", one}}}}};
 }
 
-OrderedJson request_schema(const Question& question) {
-  OrderedJson properties = OrderedJson::object(), required = OrderedJson::array();
-  for (const CommandOption& option : question.index().options()) {
-    if (option.keyword() == "max_memory" || option.keyword() == "max_seconds") continue;
-    OrderedJson property = value_schema(option);
-    property["description"] = option.help;
-    properties[option.keyword()] = std::move(property);
-    if (option.required) required.push_back(option.keyword());
-  }
-  OrderedJson schema = {
-      {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
-  if (!required.empty()) schema["required"] = std::move(required);
-  return schema;
-}
-
 OrderedJson answer_schema(const Question& question, const OrderedJson& known) {
   OrderedJson any = OrderedJson::array();
   for (const AnswerType& answer : question.answers) {
@@ -106,6 +90,28 @@ OrderedJson responses(OrderedJson schema) {
 }
 
 }  // namespace
+
+const Question* find_served(std::string_view name) {
+  for (const Question& question : questions()) {
+    if (question.name == name && !question.is_local) return &question;
+  }
+  return nullptr;
+}
+
+OrderedJson request_schema(const Question& question) {
+  OrderedJson properties = OrderedJson::object(), required = OrderedJson::array();
+  for (const CommandOption& option : question.index().options()) {
+    if (option.keyword() == "max_memory" || option.keyword() == "max_seconds") continue;
+    OrderedJson property = value_schema(option);
+    property["description"] = option.help;
+    properties[option.keyword()] = std::move(property);
+    if (option.required) required.push_back(option.keyword());
+  }
+  OrderedJson schema = {
+      {"type", "object"}, {"properties", std::move(properties)}, {"additionalProperties", false}};
+  if (!required.empty()) schema["required"] = std::move(required);
+  return schema;
+}
 
 std::string openapi() {
   const OrderedJson all = schemas();
