@@ -1,0 +1,167 @@
+#include "sharing/pair_fit.h"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace tilecast {
+namespace {
+
+// Found on Gavel's pairs (research/sharing): errors of pairs that are left out are flat around
+// these values.
+constexpr double kJobSpread = 0.25, kModelSpread = 0.35;  // of effects
+constexpr double kPairNoise = 0.05;                       // of a measured speed
+constexpr double kFarFromTheRest = 1.5;                   // noises; Huber's loss is linear beyond
+
+/// The law's own error, which counts as so many pairs: a few pairs that agree by chance do not make
+/// a forecast certain.
+constexpr double kLawSpread = 0.12, kLawCountsAs = 4;
+
+constexpr double kLeastSpeed = 0.02;  // slower ones count as this: they are no forecast's fault
+
+/// Index of what has an effect: jobs and models that rows name, each as slowed and as one that
+/// slows.
+class EffectIndex {
+ public:
+  EffectIndex(std::span<const PairRow> rows, std::span<const size_t> model_of_job)
+      : model_of_job_(model_of_job) {
+    for (const PairRow& row : rows) {
+      for (const size_t job : {row.job, row.partner}) {
+        jobs_.try_emplace(job, 0);
+        models_.try_emplace(model_of_job[job], 0);
+      }
+    }
+    size_t next = 0;
+    for (auto& entry : jobs_) entry.second = next++;
+    for (auto& entry : models_) entry.second = next++;
+    half_ = next;
+  }
+
+  Eigen::Index size() const { return static_cast<Eigen::Index>(2 * half_); }
+
+  /// The row's four effects, and by what each is scaled so that its spread is 1.
+  std::array<std::pair<Eigen::Index, double>, 4> of(const PairRow& row) const {
+    return {{{at(jobs_, row.job, 0), kJobSpread},
+             {at(models_, model_of_job_[row.job], 0), kModelSpread},
+             {at(jobs_, row.partner, half_), kJobSpread},
+             {at(models_, model_of_job_[row.partner], half_), kModelSpread}}};
+  }
+
+  PairFit::Effect effect(size_t job, const Eigen::VectorXd& w) const {
+    PairFit::Effect effect;
+    const auto add = [&](const std::map<size_t, size_t>& index, size_t key, double spread) {
+      if (!index.contains(key)) return;
+      effect.known = true;
+      effect.slowed_log += spread * w(at(index, key, 0));
+      effect.slows_log += spread * w(at(index, key, half_));
+    };
+    add(jobs_, job, kJobSpread);
+    add(models_, model_of_job_[job], kModelSpread);
+    return effect;
+  }
+
+ private:
+  static Eigen::Index at(const std::map<size_t, size_t>& index, size_t key, size_t from) {
+    return static_cast<Eigen::Index>(index.at(key) + from);
+  }
+
+  std::span<const size_t> model_of_job_;
+  std::map<size_t, size_t> jobs_, models_;
+  size_t half_ = 0;
+};
+
+/// Errors of the rows and how they change with the effects.
+struct Linear {
+  double loss = 0;
+  double squares = 0, weights = 0;
+  Eigen::VectorXd gradient;
+  Eigen::MatrixXd curvature;
+};
+
+Linear linear_at(std::span<const PairRow> rows, const EffectIndex& index,
+                 const Eigen::VectorXd& w) {
+  Linear x{.loss = w.squaredNorm() / 2,
+           .gradient = w,
+           .curvature = Eigen::MatrixXd::Identity(index.size(), index.size())};
+  for (const PairRow& row : rows) {
+    const auto effects = index.of(row);
+    double log = 0;
+    for (const auto& [i, scale] : effects) log += scale * w(i);
+    const double fitted = with_pair_effects(row.law, log);
+    const double measured = std::clamp(row.measured, kLeastSpeed, 1.0);
+    // A logarithm: the ratio to a speed that is near 0 by mistake would weigh more than all others.
+    const double log_error = std::log(fitted / measured);
+    const double error = log_error / kPairNoise, far = std::abs(error);
+    const double weight = far > kFarFromTheRest ? kFarFromTheRest / far : 1;
+    x.loss +=
+        far > kFarFromTheRest ? kFarFromTheRest * (far - kFarFromTheRest / 2) : error * error / 2;
+    const double slope = -(1 - fitted) / kPairNoise;
+    for (const auto& [i, scale] : effects) {
+      x.gradient(i) += weight * error * slope * scale;
+      for (const auto& [j, other] : effects)
+        x.curvature(i, j) += weight * slope * slope * scale * other;
+    }
+    x.squares += weight * log_error * log_error;
+    x.weights += weight;
+  }
+  return x;
+}
+
+/// The effects of the least loss: Gauss and Newton's steps, halved where they go too far.
+Eigen::VectorXd best_effects(std::span<const PairRow> rows, const EffectIndex& index) {
+  constexpr int kMostSteps = 40;
+  Eigen::VectorXd w = Eigen::VectorXd::Zero(index.size());
+  Linear now = linear_at(rows, index, w);
+  for (int step = 0; step < kMostSteps; ++step) {
+    Eigen::VectorXd change = -now.curvature.llt().solve(now.gradient);
+    Linear next = linear_at(rows, index, w + change);
+    for (int half = 0; half < 20 && !(next.loss < now.loss); ++half) {
+      change /= 2;
+      next = linear_at(rows, index, w + change);
+    }
+    if (!(next.loss < now.loss)) break;
+    w += change;
+    const bool done = now.loss - next.loss < 1e-9 * now.loss;
+    now = std::move(next);
+    if (done) break;
+  }
+  return w;
+}
+
+}  // namespace
+
+double with_pair_effects(double law, double log) { return 1 / (1 + (1 / law - 1) * std::exp(log)); }
+
+double fitted_speed(const PairFit& fit, const PairRow& row) {
+  return with_pair_effects(row.law, fit.jobs[row.job].slowed_log + fit.jobs[row.partner].slows_log);
+}
+
+PairFit fit_pairs(std::span<const PairRow> rows, std::span<const size_t> model_of_job) {
+  PairFit fit;
+  fit.jobs.resize(model_of_job.size());
+  fit.spread_log = kLawSpread;
+  if (rows.empty()) return fit;
+  // In one order, so that sums round in the same way.
+  std::vector<PairRow> sorted(rows.begin(), rows.end());
+  const auto key = [](const PairRow& r) { return std::tie(r.job, r.partner, r.measured, r.law); };
+  std::sort(sorted.begin(), sorted.end(),
+            [&](const PairRow& a, const PairRow& b) { return key(a) < key(b); });
+
+  const EffectIndex index(sorted, model_of_job);
+  const Eigen::VectorXd w = best_effects(sorted, index);
+  for (size_t job = 0; job < model_of_job.size(); ++job) fit.jobs[job] = index.effect(job, w);
+
+  const Linear end = linear_at(sorted, index, w);
+  // As many rows as effects follow the rows rather than the other way round.
+  const double followed =
+      static_cast<double>(index.size()) -
+      end.curvature.llt().solve(Eigen::MatrixXd::Identity(index.size(), index.size())).trace();
+  fit.spread_log = std::sqrt((end.squares + kLawCountsAs * kLawSpread * kLawSpread) /
+                             (std::max(0.0, end.weights - followed) + kLawCountsAs));
+  return fit;
+}
+
+}  // namespace tilecast
