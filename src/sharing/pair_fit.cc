@@ -5,7 +5,10 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <tuple>
+
+#include "base/rng.h"
 
 namespace tilecast {
 namespace {
@@ -131,12 +134,32 @@ Eigen::VectorXd best_effects(std::span<const PairRow> rows, const EffectIndex& i
   return w;
 }
 
+/// Adds the rows of `fold` by a fit of all others.
+void left_out_rows(std::span<const PairRow> rows, std::span<const size_t> model_of_job,
+                   const std::vector<size_t>& fold, std::vector<LeftOutRow>& out) {
+  if (fold.empty()) return;
+  std::vector<bool> is_out(rows.size(), false);
+  for (const size_t i : fold) is_out[i] = true;
+  std::vector<PairRow> others;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    if (!is_out[i]) others.push_back(rows[i]);
+  }
+  const PairFit fit = fit_pairs(others, model_of_job);
+  for (const size_t i : fold) out.push_back({i, fitted_speed(fit, rows[i]), fit.spread_log});
+}
+
 }  // namespace
 
 double with_pair_effects(double law, double log) { return 1 / (1 + (1 / law - 1) * std::exp(log)); }
 
 double fitted_speed(const PairFit& fit, const PairRow& row) {
   return with_pair_effects(row.law, fit.jobs[row.job].slowed_log + fit.jobs[row.partner].slows_log);
+}
+
+Interval fitted_interval(double speed, double spread_log) {
+  constexpr double kTenthPercentile = 1.2816;  // of the normal distribution
+  const double factor = std::exp(kTenthPercentile * spread_log);
+  return {speed, speed / factor, std::min(1.0, speed * factor)};
 }
 
 PairFit fit_pairs(std::span<const PairRow> rows, std::span<const size_t> model_of_job) {
@@ -162,6 +185,48 @@ PairFit fit_pairs(std::span<const PairRow> rows, std::span<const size_t> model_o
   fit.spread_log = std::sqrt((end.squares + kLawCountsAs * kLawSpread * kLawSpread) /
                              (std::max(0.0, end.weights - followed) + kLawCountsAs));
   return fit;
+}
+
+std::vector<LeftOutRow> leave_out_pairs(std::span<const PairRow> rows,
+                                        std::span<const size_t> model_of_job, size_t most_fits) {
+  std::map<std::pair<size_t, size_t>, std::vector<size_t>> pairs;
+  for (size_t i = 0; i < rows.size(); ++i)
+    pairs[std::minmax(rows[i].job, rows[i].partner)].push_back(i);
+  std::vector<std::vector<size_t>> folds(std::min(pairs.size(), most_fits));
+  size_t next = 0;
+  for (const auto& entry : pairs) {
+    std::vector<size_t>& fold = folds[next++ % folds.size()];
+    fold.insert(fold.end(), entry.second.begin(), entry.second.end());
+  }
+  std::vector<LeftOutRow> out;
+  for (const std::vector<size_t>& fold : folds) left_out_rows(rows, model_of_job, fold, out);
+  return out;
+}
+
+std::vector<LeftOutRow> leave_out_jobs(std::span<const PairRow> rows,
+                                       std::span<const size_t> model_of_job, size_t kept,
+                                       uint64_t seed) {
+  std::vector<LeftOutRow> out;
+  Rng rng(seed);
+  for (size_t job = 0; job < model_of_job.size(); ++job) {
+    std::set<size_t> known;
+    for (const PairRow& row : rows) {
+      if (row.job == job) known.insert(row.partner);
+      if (row.partner == job) known.insert(row.job);
+    }
+    std::vector<size_t> partners(known.begin(), known.end());
+    rng.shuffle(partners);
+    partners.resize(std::min(partners.size(), kept));
+    const std::set<size_t> stay(partners.begin(), partners.end());
+    std::vector<size_t> fold;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      const bool mine = rows[i].job == job || rows[i].partner == job;
+      const size_t other = rows[i].job == job ? rows[i].partner : rows[i].job;
+      if (mine && !stay.contains(other)) fold.push_back(i);
+    }
+    left_out_rows(rows, model_of_job, fold, out);
+  }
+  return out;
 }
 
 }  // namespace tilecast

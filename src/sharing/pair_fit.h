@@ -9,8 +9,11 @@
 // job explains all pairs within 4 to 8 %: there these effects are additive.
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <vector>
+
+#include "tilecast/result.h"
 
 namespace tilecast {
 
@@ -41,5 +44,25 @@ double with_pair_effects(double law, double log);
 
 /// The row's relative speed by the fit.
 double fitted_speed(const PairFit& fit, const PairRow& row);
+
+/// A fitted relative speed with its interval.
+Interval fitted_interval(double speed, double spread_log);
+
+/// A row by a fit that did not see it.
+struct LeftOutRow {
+  size_t row = 0;
+  double speed = 1, spread_log = 0;
+};
+
+/// Each row by the rows of the other pairs. From `most_fits` pairs on several are left out at once.
+std::vector<LeftOutRow> leave_out_pairs(std::span<const PairRow> rows,
+                                        std::span<const size_t> model_of_job,
+                                        size_t most_fits = 400);
+
+/// The rows of each job by all rows of other jobs and those of the job with `kept` partners, which
+/// `seed` chooses.
+std::vector<LeftOutRow> leave_out_jobs(std::span<const PairRow> rows,
+                                       std::span<const size_t> model_of_job, size_t kept,
+                                       uint64_t seed);
 
 }  // namespace tilecast

@@ -95,6 +95,27 @@ TEST(PairFit, OneWildRowMovesLittle) {
     EXPECT_NEAR(fitted_speed(wild, row), fitted_speed(fit, row), 0.12);
 }
 
+TEST(PairFit, RowsThatAreLeftOutAreNotSeen) {
+  Planted p = planted(6, 4);
+  const std::vector<LeftOutRow> by_pair = leave_out_pairs(p.rows, p.models);
+  const std::vector<LeftOutRow> by_job = leave_out_jobs(p.rows, p.models, 2, 1);
+  EXPECT_EQ(by_pair.size(), p.rows.size());
+  // A job keeps 2 of its 6 partners: 4 are left out in both directions, itself in one.
+  EXPECT_GE(by_job.size(), 6u * 7u);
+  EXPECT_LE(by_job.size(), 6u * 8u);
+  // What is measured of a pair does not change its own forecast.
+  const size_t changed = 2;  // job 0 beside job 2
+  p.rows[changed].measured = 0.1;
+  for (const LeftOutRow& before : by_pair) {
+    if (before.row != changed) continue;
+    for (const LeftOutRow& after : leave_out_pairs(p.rows, p.models)) {
+      if (after.row == changed) EXPECT_EQ(after.speed, before.speed);
+    }
+  }
+  EXPECT_EQ(leave_out_pairs(p.rows, p.models, 3).size(), p.rows.size());
+  EXPECT_TRUE(leave_out_pairs({}, p.models).empty());
+}
+
 TEST(PairFit, SpeedsStayAtMostThatAlone) {
   const std::vector<size_t> models = {0, 1};
   const std::vector<PairRow> rows = {{0, 1, 1.0, 0.5}, {1, 0, 0.9, 1.7}, {0, 0, 1e-3, 1e-9}};
