@@ -1,5 +1,6 @@
 #!/bin/sh
 # Builds fuzz targets with clang, AddressSanitizer and UBSan, and runs each for the given time, as many at a time as there are cores.
+# An input has 60 s by the clock, as the machine may be shared.
 # What libFuzzer finds worth keeping stays in build/fuzz/corpus, so the next run goes on from there.
 #   tools/fuzz.sh [seconds each, default 60] [target ...]
 set -eu
@@ -28,7 +29,7 @@ fuzz_one() {
   esac
   log=build/fuzz/$1.log
   # shellcheck disable=SC2086
-  if "build/fuzz/tests/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -verbosity=0 \
+  if "build/fuzz/tests/fuzz/fuzz_$1" -max_total_time="$seconds" -timeout=60 -rss_limit_mb=2048 -verbosity=0 \
     -print_final_stats=1 -artifact_prefix="build/fuzz/crash-$1-" "$corpus" $seeds > "$log" 2>&1; then
     echo "fuzzing $1: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, $(find "$corpus" -type f | wc -l) kept"
   else

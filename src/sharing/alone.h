@@ -26,4 +26,7 @@ AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Jo
 
 TurnTaker turn_taker(const JobAlone& job);
 
+/// The relative speed if the kernels of a step take `ratio` times as long, at most 1.
+double speed_with_kernels(const JobAlone& job, double ratio);
+
 }  // namespace tilecast
