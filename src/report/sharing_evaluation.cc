@@ -68,8 +68,7 @@ TextTable rule_rows(const SharingEvaluation& e) {
 }
 
 TextTable fit_rows(const SharingEvaluation& e) {
-  TextTable table{.header = {"gpu", "how", "none %", "all but one pair %", "in interval %",
-                             "all of a job but three %"},
+  TextTable table{.header = {"gpu", "how", "law %", "pair out %", "covered %", "job out %"},
                   .right = {false, false, true, true, true, true},
                   .fit = {Fit::kFront}};
   for (const SharingErrors& x : e.errors)
@@ -201,8 +200,13 @@ std::string sharing_evaluation_table(const SharingEvaluation& e, const TableStyl
                      : "Beside rules: each job gets half; no job is slowed",
               rule_rows(e), style);
   if (has_fits(e))
-    out += part("With measured pairs fitted (calibrate --pairs), errors of those left out",
-                fit_rows(e), style);
+    out += part("With measured pairs fitted (calibrate --pairs), those that are left out",
+                fit_rows(e), style) +
+           wrapped(
+               "pair out: a pair, with all others fitted (covered: share inside its 80 % "
+               "interval); job out: the pairs of a job but three, with these and all others fitted",
+               style) +
+           "\n";
   if (!slices)
     out += part("Rows of pairs that did not run: the memory forecast is tight or does not fit",
                 memory_rows(e), style);
