@@ -23,6 +23,10 @@ constexpr double kFarFromTheRest = 1.5;                   // noises; Huber's los
 /// a forecast certain.
 constexpr double kLawSpread = 0.12, kLawCountsAs = 4;
 
+/// Pairs that are left out spread more than those that the fit has seen, beyond the effects that it
+/// takes up: with this, 77 to 82 % of them are inside their 80 % interval.
+constexpr double kUnseenSpread = 1.1;
+
 constexpr double kLeastSpeed = 0.02;  // slower ones count as this: they are no forecast's fault
 
 /// Index of what has an effect: jobs and models that rows name, each as slowed and as one that
@@ -182,8 +186,9 @@ PairFit fit_pairs(std::span<const PairRow> rows, std::span<const size_t> model_o
   const double followed =
       static_cast<double>(index.size()) -
       end.curvature.llt().solve(Eigen::MatrixXd::Identity(index.size(), index.size())).trace();
-  fit.spread_log = std::sqrt((end.squares + kLawCountsAs * kLawSpread * kLawSpread) /
-                             (std::max(0.0, end.weights - followed) + kLawCountsAs));
+  fit.spread_log =
+      kUnseenSpread * std::sqrt((end.squares + kLawCountsAs * kLawSpread * kLawSpread) /
+                                (std::max(0.0, end.weights - followed) + kLawCountsAs));
   return fit;
 }
 
