@@ -337,6 +337,10 @@ void add_assumptions(ShareForecast& f, const ShareQuery& query) {
   if (const std::string list = names([](const Job& job) { return !job.bounds.loader_s; });
       !list.empty())
     f.assumptions.push_back("no time of loader and host given: " + list);
+  if (const std::string list =
+          names([&](const Job& job) { return query.pairs.find(job.name) != nullptr; });
+      !list.empty())
+    f.assumptions.push_back("measured pairs correct the law: " + list);
 }
 
 }  // namespace
