@@ -22,5 +22,7 @@ endif()
 tilecast_find_headers(nlohmann_json nlohmann_json::nlohmann_json nlohmann nlohmann-json3-dev)
 tilecast_find_headers(Eigen3 Eigen3::Eigen eigen libeigen3-dev)
 if(NOT SKBUILD)
-  find_package(CLI11 REQUIRED)  # of the program only
+  # Of the program only.
+  find_package(CLI11 REQUIRED)
+  find_package(Boost 1.74 CONFIG REQUIRED)  # Asio and Beast, headers: connections of the service
 endif()

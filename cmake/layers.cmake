@@ -28,8 +28,9 @@ tilecast_layer(many scenario report)
 tilecast_layer(plan scenario schema)
 tilecast_layer(evaluate sharing measurements)
 tilecast_layer(command evaluate many plan report sharing train)
-tilecast_layer(cli command)
+tilecast_layer(server command)
+tilecast_layer(cli server)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.
-tilecast_sees_facade(request schema scenario sharing many plan evaluate train report command cli)
+tilecast_sees_facade(request schema scenario sharing many plan evaluate train report command server cli)

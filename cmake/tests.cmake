@@ -179,6 +179,7 @@ add_library(faults MODULE tests/support/faults.cc)
 target_link_libraries(faults PRIVATE ${CMAKE_DL_LIBS})
 set_target_properties(faults PROPERTIES UNITY_BUILD OFF)
 target_compile_options(faults PRIVATE -fno-sanitize=all -U_FORTIFY_SOURCE)
+add_test(NAME server COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/server_test.py $<TARGET_FILE:tilecast>)
 add_test(NAME faults COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/faults_test.py $<TARGET_FILE:tilecast> $<TARGET_FILE:faults>)
 set_tests_properties(faults PROPERTIES LABELS slow)
 set(hardened)
@@ -226,4 +227,4 @@ add_test(NAME torch_import COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/t
 set_tests_properties(torch_import PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
 set_tests_properties(committed_errors flops_against_pytorch onnx_against_configs PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped" LABELS slow)
 # The longest start first, so that no core waits for one of them at the end.
-set_tests_properties(cli measure_kit docs PROPERTIES COST 100)
+set_tests_properties(cli measure_kit docs server PROPERTIES COST 100)

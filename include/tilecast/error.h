@@ -38,6 +38,9 @@ struct Limits {
   /// trace or cluster comes near.
   std::optional<int64_t> memory_bytes;
   std::optional<double> seconds;  ///< default: none
+  /// Whether files that a question names are read. Without, there are none: names are those of
+  /// bundled models and devices.
+  bool files = true;
 };
 
 /// Ends a question that reaches its limits. It is no Error: a search that tries many things and

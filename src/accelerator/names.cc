@@ -1,6 +1,5 @@
 #include "accelerator/names.h"
 
-#include <filesystem>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -68,8 +67,7 @@ bool names_accelerator(const std::string& text) {
     return find_bundled_accelerator(name) != nullptr ||
            text.find('=', name.size()) != std::string::npos ||
            !did_you_mean(name, accelerator_names()).empty();
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(name, error)) return false;
+  if (!is_file(name)) return false;
   const Json json = parse_json(read_file(name, kLargestDescription), printable(name));
   return json.is_object() && (json.contains("objects") || json.contains("dataflows"));
 }

@@ -65,6 +65,8 @@ class Budget {
     if (count > most(part)) refuse(part, where);
   }
   bool has_deadline() const { return limits_.seconds.has_value(); }
+  /// Limits::files.
+  bool reads_files() const { return limits_.files; }
 
   /// Throws LimitReached if the time is over, or the process has grown by more than it may.
   /// `doing`: "simulating a server".

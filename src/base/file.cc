@@ -12,6 +12,7 @@
 #include <new>
 #include <utility>
 
+#include "base/budget.h"
 #include "base/text.h"
 #include "base/unfinished_file.h"
 #include "tilecast/error.h"
@@ -97,8 +98,9 @@ struct OpenFile {
 
 /// Opens a regular file for reading; `status` is its state.
 static OpenFile open_regular(const fs::path& path, struct stat& status) {
-  if (::stat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT || errno == ENOTDIR)
+  const bool allowed = Budget::here().reads_files();
+  if (!allowed || ::stat(path.c_str(), &status) != 0) {
+    if (!allowed || errno == ENOENT || errno == ENOTDIR)
       throw Error(ErrorKind::kNotFound, fmt::format("{}: no such file", shown(path)));
     cannot_read(path, errno);
   }
@@ -110,6 +112,21 @@ static OpenFile open_regular(const fs::path& path, struct stat& status) {
   if (::fstat(descriptor, &status) != 0) cannot_read(path, errno);
   check_kind(path, status.st_mode);
   return file;
+}
+
+bool is_there(const fs::path& path) {
+  std::error_code code;
+  return Budget::here().reads_files() && fs::exists(path, code);
+}
+
+bool is_file(const fs::path& path) {
+  std::error_code code;
+  return Budget::here().reads_files() && fs::is_regular_file(path, code);
+}
+
+bool is_folder(const fs::path& path) {
+  std::error_code code;
+  return Budget::here().reads_files() && fs::is_directory(path, code);
 }
 
 std::string read_file(const fs::path& path, uint64_t most_bytes) {

@@ -17,6 +17,12 @@ inline constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
 /// Error{kInput} for a file that is too large.
 std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = kMaxFileBytes);
 
+/// Whether there is something, a regular file or a folder of that name which the question may read
+/// (Limits::files).
+bool is_there(const std::filesystem::path& path);
+bool is_file(const std::filesystem::path& path);
+bool is_folder(const std::filesystem::path& path);
+
 /// Whether a name that may stand for a bundled file is the path of a file: it ends in ".json" or
 /// has a slash.
 bool is_path(std::string_view name_or_path);

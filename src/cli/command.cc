@@ -130,6 +130,7 @@ const std::vector<Command>& commands() {
       calibrate_command(),
       tune_command(),
       sweep_command(),
+      serve_command(),
       list_command("gpus", "H100"),
       list_command("clusters", "dgx-h100"),
       list_command("models", "llama"),

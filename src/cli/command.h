@@ -37,6 +37,7 @@ Command train_command();
 Command calibrate_command();
 Command tune_command();
 Command sweep_command();
+Command serve_command();
 Command completion_command();
 Command help_command();
 

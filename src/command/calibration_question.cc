@@ -182,12 +182,12 @@ Reply answer_suggest(Wanted&& asked, const Given&, const Asking&) {
 }  // namespace
 
 std::vector<Question> calibration_questions() {
-  return {question_of<Measured, calibrate_groups, answer_calibrate>(
+  return {local(question_of<Measured, calibrate_groups, answer_calibrate>(
               "calibrate", "Calibrate the forecasts of a GPU with a few measurements",
-              {{"", "Calibration"}}),
-          question_of<MeasuredPairs, pair_groups, answer_pairs>(
+              {{"", "Calibration"}})),
+          local(question_of<MeasuredPairs, pair_groups, answer_pairs>(
               "calibrate_pairs", "Learn from pairs of jobs that were measured on a GPU",
-              {{"", "PairCalibration"}}),
+              {{"", "PairCalibration"}})),
           question_of<Wanted, suggest_groups, answer_suggest>(
               "suggest_kernels", "Kernels of a GPU whose measurement tells most", {{"", "str"}})};
 }

@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <variant>
 
 #include "base/file.h"
@@ -131,8 +130,7 @@ std::string forecast_json(const std::string& name, const Side& side,
   if (!side.model.read && side.model.name.empty())
     throw OptionError(fmt::format("'{}' states no model: give it with `model`", printable(name)));
   // A file of another kind is no model: that is what is wrong with it.
-  std::error_code code;
-  if (std::filesystem::is_regular_file(name, code)) side.model.load();
+  if (is_file(name)) side.model.load();
   if (!side.gpu.given() && request.parallel.cluster.empty())
     throw OptionError(
         fmt::format("'{}' states no GPU: give it with `gpu` or `cluster`", printable(name)));

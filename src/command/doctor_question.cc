@@ -193,8 +193,8 @@ Reply answer_doctor(Nothing&&, const Given&, const Asking&) {
 }  // namespace
 
 Question doctor_question() {
-  return question_of<Nothing, doctor_groups, answer_doctor>(
-      "doctor", "What is installed here, and the GPUs of this machine", {{"", "Installation"}});
+  return local(question_of<Nothing, doctor_groups, answer_doctor>(
+      "doctor", "What is installed here, and the GPUs of this machine", {{"", "Installation"}}));
 }
 
 }  // namespace tilecast

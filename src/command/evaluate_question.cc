@@ -148,9 +148,9 @@ Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
 }  // namespace
 
 Question evaluate_question() {
-  return question_of<Evaluated, evaluate_groups, answer_evaluate>(
+  return local(question_of<Evaluated, evaluate_groups, answer_evaluate>(
       "evaluate", "Error of forecasts against measurements",
-      {{"", "Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation"}});
+      {{"", "Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation"}}));
 }
 
 }  // namespace tilecast

@@ -129,6 +129,10 @@ ModelRef JobReader::model_of(const std::string& name) {
 
 void JobReader::add_text(std::string_view text) {
   const std::string where = fmt::format("job '{}'", shown_name(text));
+  if (text.starts_with('{')) {
+    const Json object = parse_json(text, where);
+    return add_object(JsonObject(object, where), where);
+  }
   const std::vector<std::string> words = words_of(text, where);
   if (words.empty() || words.front().find('=') != std::string::npos)
     refuse(where, "expected a model first, as in 'resnet-50 mode=training batch=64'");

@@ -42,6 +42,7 @@ struct Question {
   std::vector<const CommandOption*> positional() const;
   std::vector<AnswerType> answers;
   bool uses_forecaster = false;  ///< it has the options weights and calibration of forecasts
+  bool is_local = false;         ///< it reads measurements or writes files: not for a service
 };
 
 /// All questions, in the order of the documentation.
@@ -107,6 +108,12 @@ Question question_of(std::string_view name, std::string_view help,
           .index = internal::index_of<Groups>,
           .answers = std::move(answers),
           .uses_forecaster = internal::UsesForecaster<Typed>};
+}
+
+/// The question, as one that reads measurements or writes files.
+inline Question local(Question question) {
+  question.is_local = true;
+  return question;
 }
 
 }  // namespace tilecast

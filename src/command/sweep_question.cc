@@ -45,8 +45,8 @@ Reply answer_sweep(Sweep&& asked, const Given&, const Asking& asking) {
 }  // namespace
 
 Question sweep_question() {
-  return question_of<Sweep, sweep_groups, answer_sweep>(
-      "sweep", "Many forecasts: all combinations of lists", {{"", "Sweep"}});
+  return local(question_of<Sweep, sweep_groups, answer_sweep>(
+      "sweep", "Many forecasts: all combinations of lists", {{"", "Sweep"}}));
 }
 
 }  // namespace tilecast

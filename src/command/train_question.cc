@@ -82,8 +82,8 @@ Reply answer_train(Training&& asked, const Given&, const Asking& asking) {
 }  // namespace
 
 Question train_question() {
-  return question_of<Training, train_groups, answer_train>("train", "New weights from measurements",
-                                                           {{"", "Training | CollectiveTraining"}});
+  return local(question_of<Training, train_groups, answer_train>(
+      "train", "New weights from measurements", {{"", "Training | CollectiveTraining"}}));
 }
 
 }  // namespace tilecast

@@ -3,6 +3,7 @@
 #include "report/train_report.h"
 #include "schema/csv.h"
 #include "schema/json.h"
+#include "tilecast/error.h"
 #include "tilecast/view.h"
 
 namespace tilecast {
@@ -117,6 +118,15 @@ std::optional<std::string> view(const Answer& answer, std::string_view name,
         if constexpr (requires { perfetto(a); })
           if (name == "perfetto") return perfetto(a);
         return std::nullopt;
+      },
+      answer);
+}
+
+std::string selected_json(const Answer& answer, std::span<const std::string> fields) {
+  return std::visit(
+      [&]<typename T>(const T& a) -> std::string {
+        if constexpr (requires { &T::template fields<int>; }) return to_json(a, fields);
+        throw Error(ErrorKind::kInput, "this answer is no record: it has no fields to choose from");
       },
       answer);
 }

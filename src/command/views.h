@@ -3,6 +3,7 @@
 // The views of answers by name: "table", "json", "csv", "svg".
 
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,5 +15,9 @@ namespace tilecast {
 /// The answer in a view; nullopt if answers of its type have no such view.
 std::optional<std::string> view(const Answer& answer, std::string_view name,
                                 const TableStyle& style = {});
+
+/// As JSON, of a record the fields of these names alone. Throws Error{kInput} for a name that it
+/// lacks, and for an answer that is no record.
+std::string selected_json(const Answer& answer, std::span<const std::string> fields);
 
 }  // namespace tilecast

@@ -77,6 +77,7 @@ fs::path hub_cache() {
 
 std::vector<CachedModel> cached_models() {
   std::vector<CachedModel> models;
+  if (!is_folder(hub_cache())) return models;
   std::error_code code;
   for (const auto& entry : fs::directory_iterator(hub_cache(), code)) {
     std::optional<HubName> name = name_of_folder(entry.path().filename().string());

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/budget.h"
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/text.h"
@@ -189,8 +190,7 @@ const EmbeddedFile* find_bundled(const std::vector<EmbeddedFile>& files, const f
 }  // namespace
 
 std::optional<std::string> find_bundled_model(const std::string& name_or_path) {
-  std::error_code code;
-  if (fs::exists(name_or_path, code)) return std::nullopt;
+  if (is_there(name_or_path)) return std::nullopt;
   const std::vector<EmbeddedFile> files = embedded_files("models/");
   const EmbeddedFile* file = find_bundled(files, name_or_path);
   if (file == nullptr) return std::nullopt;
@@ -205,17 +205,17 @@ Model load_bundled_model(const std::string& name) {
               fmt::format("{}: no such file, folder or bundled model{}{}; 'tilecast models' lists "
                           "the bundled ones",
                           shown_name(name),
-                          find_hub_name(name) ? ", nor in the local cache of Hugging Face (" +
-                                                    printable(hub_cache().string()) + ")"
-                                              : "",
+                          find_hub_name(name) && Budget::here().reads_files()
+                              ? ", nor in the local cache of Hugging Face (" +
+                                    printable(hub_cache().string()) + ")"
+                              : "",
                           nearest_models(name)));
 }
 
 Model load_model(const std::string& name_or_path) {
-  std::error_code code;
   const fs::path path(name_or_path);
-  if (fs::is_directory(path, code)) return load_config(path / "config.json");
-  if (fs::exists(path, code)) return load_config(path);
+  if (is_folder(path)) return load_config(path / "config.json");
+  if (is_there(path)) return load_config(path);
   const std::optional<HubName> hub = find_hub_name(name_or_path);
   if (!hub) return load_bundled_model(name_or_path);
   if (const std::optional<CachedModel> cached = find_cached_model(*hub)) {

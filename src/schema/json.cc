@@ -7,6 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "base/text.h"
+#include "tilecast/error.h"
+
 namespace tilecast {
 namespace {
 
@@ -17,6 +20,21 @@ class JsonWriter {
 
   void write(const Value& value, size_t depth) {
     std::visit([&](const auto& data) { write_data(data, depth); }, value.data);
+  }
+
+  template <typename Wanted>
+  void write_fields(const RecordRef& record, size_t depth, const Wanted& wanted) {
+    bool any = false;
+    for (const uint16_t i : record.def->by_name) {
+      const FieldDef& field = record.def->fields[i];
+      if (!wanted(field)) continue;
+      const Value value = field.get(record.at);
+      if (field.left_out && value.is_null()) continue;
+      begin_item(any, '{', depth);
+      text.append(1, '"').append(field.name).append("\": ");
+      write(value, depth + 1);
+    }
+    end(any, '{', '}', depth);
   }
 
  private:
@@ -42,16 +60,7 @@ class JsonWriter {
       text += nlohmann::json(v).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   }
   void write_data(const RecordRef& record, size_t depth) {
-    bool any = false;
-    for (const uint16_t i : record.def->by_name) {
-      const FieldDef& field = record.def->fields[i];
-      const Value value = field.get(record.at);
-      if (field.left_out && value.is_null()) continue;
-      begin_item(any, '{', depth);
-      text.append(1, '"').append(field.name).append("\": ");
-      write(value, depth + 1);
-    }
-    end(any, '{', '}', depth);
+    write_fields(record, depth, [](const FieldDef&) { return true; });
   }
   void write_data(const ListRef& list, size_t depth) {
     bool any = false;
@@ -92,6 +101,22 @@ class JsonWriter {
 };
 
 }  // namespace
+
+std::string json_text(const RecordRef& record, std::span<const std::string> names) {
+  std::vector<std::string> known;
+  for (const FieldDef& field : record.def->fields) known.push_back(field.name);
+  for (const std::string& name : names) {
+    if (std::find(known.begin(), known.end(), name) == known.end())
+      throw Error(ErrorKind::kInput, fmt::format("{} has no field '{}'{}", record.def->name,
+                                                 shown_name(name), did_you_mean(name, known)));
+  }
+  JsonWriter writer;
+  writer.write_fields(record, 0, [&](const FieldDef& field) {
+    return std::find(names.begin(), names.end(), field.name) != names.end();
+  });
+  writer.text += '\n';
+  return std::move(writer.text);
+}
 
 std::string json_text(const Value& value) {
   JsonWriter writer;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "schema/convert.h"
@@ -9,10 +10,18 @@ namespace tilecast {
 /// JSON with an indentation of one space, keys in alphabetical order, and a newline at the end.
 std::string json_text(const Value& value);
 
+/// Of a record the fields of these names alone. Throws Error{kInput} for a name that it lacks.
+std::string json_text(const RecordRef& record, std::span<const std::string> names);
+
 /// A record, or a list of records.
 template <typename T>
 std::string to_json(const T& result) {
   return json_text(Convert<T>::value(result));
+}
+
+template <typename T>
+std::string to_json(const T& result, std::span<const std::string> names) {
+  return json_text(RecordRef{&record_of<T>(), &result}, names);
 }
 
 }  // namespace tilecast

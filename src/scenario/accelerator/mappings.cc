@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <filesystem>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -82,9 +81,7 @@ void assign_mappings(std::vector<PassLayer>& launches, const accelerator::Design
 
 void set_mapping(AcceleratorOptions& options, const std::string& text_or_path) {
   // A file's name may hold an equals sign.
-  std::error_code error;
-  const bool is_text = text_or_path.find('=') != std::string::npos &&
-                       !std::filesystem::is_regular_file(text_or_path, error);
+  const bool is_text = text_or_path.find('=') != std::string::npos && !is_file(text_or_path);
   options.mapping = is_text ? text_or_path : "";
   options.mapping_file = is_text ? "" : text_or_path;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <optional>
 
 #include "base/checked.h"
@@ -30,8 +29,7 @@ std::vector<std::string> bundled_recommendation_models() {
 
 /// A file with a list of tables, or the config of a recommendation model.
 TableSet load_tables(const std::string& name) {
-  std::error_code code;
-  if (!std::filesystem::exists(name, code)) {
+  if (!is_there(name)) {
     if (find_bundled_model(name)) {
       const Model model = load_bundled_model(name);
       if (model.recommendation) return model.recommendation->tables;

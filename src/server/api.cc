@@ -1,0 +1,282 @@
+#include "server/api.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "command/question.h"
+#include "command/views.h"
+#include "server/body.h"
+#include "tilecast/error.h"
+
+namespace tilecast::server {
+namespace {
+
+constexpr std::string_view kPrefix = "/v1/";
+
+/// Path and query of a target, with %XX and + decoded; nullopt: they are no text.
+std::optional<std::string> decoded(std::string_view text) {
+  std::string out;
+  const auto digit = [](char c) {
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+  };
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] != '%') {
+      out += text[i] == '+' ? ' ' : text[i];
+      continue;
+    }
+    if (i + 2 >= text.size()) return std::nullopt;
+    const int high = digit(text[i + 1]), low = digit(text[i + 2]);
+    if (high < 0 || low < 0) return std::nullopt;
+    out += static_cast<char>(16 * high + low);
+    i += 2;
+  }
+  return out;
+}
+
+/// The value of a name in a query, "a=1&b=2"; "": it is not there.
+std::string query_value(std::string_view query, std::string_view name) {
+  for (const std::string& part : split(query, '&')) {
+    if (part.size() > name.size() && part.starts_with(name) && part[name.size()] == '=')
+      return decoded(std::string_view(part).substr(name.size() + 1)).value_or("");
+  }
+  return "";
+}
+
+int status_of(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::kInput:
+      return 400;
+    case ErrorKind::kNotFound:
+      return 404;
+    case ErrorKind::kUnsupported:
+      return 422;
+    case ErrorKind::kIo:
+    case ErrorKind::kInternal:
+      return 500;
+  }
+  return 500;
+}
+
+std::string_view title_of(int status) {
+  switch (status) {
+    case 400:
+      return "The request does not make sense";
+    case 401:
+      return "A token is needed";
+    case 403:
+      return "Refused";
+    case 404:
+      return "Not found";
+    case 405:
+      return "Another method is needed";
+    case 413:
+      return "The request is too large";
+    case 422:
+      return "This cannot be forecast";
+    case 503:
+      return "Too much work in progress";
+    default:
+      return "A defect of the service";
+  }
+}
+
+/// The name in a Host header, without the port.
+std::string host_name(const std::string& host) {
+  const size_t colon = host.rfind(':');
+  const bool is_port = colon != std::string::npos && host.find(']', colon) == std::string::npos;
+  return lower_case(is_port ? host.substr(0, colon) : host);
+}
+
+const Question* find_question(std::string_view name) {
+  for (const Question& question : questions()) {
+    if (question.name == name && !question.is_local) return &question;
+  }
+  return nullptr;
+}
+
+bool is_catalog(std::string_view name) {
+  return name == "gpus" || name == "clusters" || name == "models" || name == "ops";
+}
+
+/// The options of all questions, or of one, as JSON.
+Json options_json(const Question& question) {
+  Json list = Json::array();
+  for (const CommandOption& option : question.index().options()) {
+    Json entry = {{"name", option.keyword()},
+                  {"help", option.help},
+                  {"required", option.required},
+                  {"list", option.list || option.repeated}};
+    entry["type"] = option.type == ValueType::kWhole    ? "integer"
+                    : option.type == ValueType::kNumber ? "number"
+                    : option.type == ValueType::kSwitch ? "boolean"
+                                                        : "string";
+    if (!option.default_value.empty()) entry["default"] = option.default_value;
+    if (!option.choices.empty()) entry["choices"] = option.choices;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+}  // namespace
+
+HttpResponse problem(int status, const std::string& detail) {
+  const Json body = {
+      {"type", "about:blank"}, {"title", title_of(status)}, {"status", status}, {"detail", detail}};
+  return {.status = status,
+          .content_type = "application/problem+json",
+          .body = body.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"};
+}
+
+Api::Api(ApiOptions options, std::shared_ptr<const Forecaster> forecaster)
+    : options_(std::move(options)), forecaster_(std::move(forecaster)) {}
+
+bool Api::is_quick(const HttpRequest& request) {
+  if (request.method == "GET") return true;
+  const std::string_view target = request.target;
+  const auto asks = [&](std::string_view name) {
+    return target.starts_with(kPrefix) && target.substr(kPrefix.size()).starts_with(name);
+  };
+  if (!asks("forecast") && !asks("kernel") && !asks("collective")) return false;
+  // A model's content, many GPUs, and servers under load take longer.
+  constexpr size_t kShort = 2000;
+  const auto has = [&](std::string_view word) {
+    return request.body.find(word) != std::string::npos;
+  };
+  return request.body.size() < kShort && !has("\"rate\"") && !has("\"concurrency\"") &&
+         !has("\"trace\"") && !has("\"cluster\"") && request.body.find('{', 1) == std::string::npos;
+}
+
+HttpResponse Api::ask(std::string_view name, std::string_view query,
+                      const std::string& body) const {
+  const Question* question = find_question(name);
+  if (question == nullptr)
+    return problem(404, fmt::format("no question is called '{}'; /v1/openapi.json lists them",
+                                    shown_name(name)));
+  const LimitScope limits({.memory_bytes = options_.request_bytes,
+                           .seconds = options_.request_seconds,
+                           .files = false});
+  const std::string where = "the body";
+  const Json json = parse_json(body.empty() ? "{}" : body, where);
+  const JsonObject object(json, where);
+  for (const char* key : {"max_memory", "max_seconds"}) {
+    if (object.has(key)) object.fail(key, "is set by the service: leave it out");
+  }
+  const std::string fields = query_value(query, "fields"), format = query_value(query, "format");
+  // What would make a model fit is searched for only where it is shown.
+  const bool shows_memory = fields.empty() || fields.find("memory") != std::string::npos;
+  const Reply reply = question->ask(
+      given_of(*question, object),
+      {.forecaster = forecaster_, .detail = shows_memory ? Detail::kRemedies : Detail::kNumbers});
+  if (!fields.empty()) return {.body = selected_json(reply.answer, split(fields, ','))};
+  const std::string wanted = format.empty() ? "json" : format;
+  std::optional<std::string> text = view(reply.answer, wanted);
+  if (!text) return problem(400, fmt::format("this answer has no format '{}'", shown_name(wanted)));
+  return {.content_type = wanted == "json"  ? "application/json"
+                          : wanted == "csv" ? "text/csv; charset=utf-8"
+                          : wanted == "svg" ? "image/svg+xml"
+                                            : "text/plain; charset=utf-8",
+          .body = *std::move(text)};
+}
+
+HttpResponse Api::route(const HttpRequest& request) const {
+  const std::string_view target = request.target;
+  const size_t mark = target.find('?');
+  const std::optional<std::string> path = decoded(target.substr(0, mark));
+  const std::string_view query =
+      mark == std::string_view::npos ? std::string_view{} : target.substr(mark + 1);
+  if (!path) return problem(400, "the path is not encoded well");
+  if (*path == "/healthz") return {.content_type = "text/plain", .body = "ok\n"};
+
+  const std::string host = host_name(request.host);
+  const auto& hosts = options_.hosts;
+  if (std::find(hosts.begin(), hosts.end(), host) == hosts.end())
+    return problem(403, fmt::format("the service is not called '{}'; --allow-host adds a name",
+                                    shown_name(host)));
+  if (!request.origin.empty() && request.origin != "http://" + request.host &&
+      request.origin != "https://" + request.host)
+    return problem(403, "requests from pages of other sites are refused");
+  if (!options_.token.empty() && request.authorization != "Bearer " + options_.token)
+    return problem(401, "expected the header 'Authorization: Bearer TOKEN'");
+
+  if (*path == "/metrics") {
+    const Metrics& m = metrics_;
+    return {.content_type = "text/plain; version=0.0.4",
+            .body = fmt::format(
+                "# HELP tilecast_requests_total Requests that were answered.\n"
+                "# TYPE tilecast_requests_total counter\ntilecast_requests_total {}\n"
+                "# HELP tilecast_errors_total Answers with a status of 400 or more.\n"
+                "# TYPE tilecast_errors_total counter\ntilecast_errors_total {}\n"
+                "# HELP tilecast_refused_total Requests refused for too much work in progress.\n"
+                "# TYPE tilecast_refused_total counter\ntilecast_refused_total {}\n"
+                "# HELP tilecast_request_seconds_total Time spent on answers.\n"
+                "# TYPE tilecast_request_seconds_total counter\n"
+                "tilecast_request_seconds_total {:.6f}\n",
+                m.requests.load(), m.errors.load(), m.refused.load(),
+                static_cast<double>(m.microseconds.load()) / 1e6)};
+  }
+  if (!path->starts_with(kPrefix))
+    return problem(404, "there is nothing here; /v1/openapi.json describes the service");
+  const std::string rest = path->substr(kPrefix.size());
+  const std::string name = rest.substr(0, rest.find('/'));
+  const bool get = request.method == "GET";
+  if (get && rest == "openapi.json") return {.body = openapi()};
+  if (get && name == "options") {
+    Json all = Json::object();
+    for (const Question& question : questions()) {
+      if (!question.is_local) all[std::string(question.name)] = options_json(question);
+    }
+    return {.body = all.dump(1) + "\n"};
+  }
+  if (get && is_catalog(name)) {
+    if (rest.size() > name.size() + 1 && name != "ops")
+      return ask("data_file", "",
+                 Json{{"kind", name}, {"name", rest.substr(name.size() + 1)}}.dump());
+    Json body = Json::object();
+    const std::string wanted =
+        rest.size() > name.size() + 1 ? rest.substr(name.size() + 1) : query_value(query, "name");
+    if (!wanted.empty()) body["name"] = wanted;
+    return ask(name, query, body.dump());
+  }
+  if (find_question(rest) == nullptr)
+    return problem(404, fmt::format("no question is called '{}'; /v1/openapi.json lists them",
+                                    shown_name(rest)));
+  if (request.method != "POST") {
+    HttpResponse response = problem(405, "expected POST with the options as JSON");
+    response.headers.emplace_back("Allow", "POST");
+    return response;
+  }
+  return ask(rest, query, request.body);
+}
+
+HttpResponse Api::answer(const HttpRequest& request) const {
+  const auto start = std::chrono::steady_clock::now();
+  HttpResponse response;
+  try {
+    response = route(request);
+  } catch (const Error& error) {
+    response = problem(status_of(error), error.what());
+  } catch (const LimitReached& reached) {
+    response = problem(422, fmt::format("{} (limits of the service: {} and {:.0f} s for a request)",
+                                        reached.what(), format_bytes(options_.request_bytes),
+                                        options_.request_seconds));
+  } catch (const std::bad_alloc&) {
+    response = problem(503, "out of memory");
+  } catch (const std::exception& error) {
+    response = problem(500, std::string("this is a bug: ") + error.what());
+  }
+  ++metrics_.requests;
+  if (response.status >= 400) ++metrics_.errors;
+  metrics_.microseconds += std::chrono::duration_cast<std::chrono::microseconds>(
+                               std::chrono::steady_clock::now() - start)
+                               .count();
+  return response;
+}
+
+}  // namespace tilecast::server

@@ -1,0 +1,292 @@
+#!/usr/bin/env python3
+"""The service: answers equal those of the command line, refuses what it should, and outlives bad clients.
+
+server_test.py PROGRAM
+"""
+import concurrent.futures
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+PROGRAM = ""
+GPT2 = {"model": "gpt2", "gpu": "H100", "batch": 4}
+
+
+class Service:
+    def __init__(self, *words: str, **variables: str):
+        # A folder of its own: nothing in it may be read.
+        self.folder = tempfile.TemporaryDirectory()
+        self.process = subprocess.Popen([os.path.abspath(PROGRAM), "serve", "--port", "0", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        text=True, cwd=self.folder.name, env={**os.environ, **variables})
+        line = self.process.stdout.readline()
+        assert "listens on http://" in line, (line, self.process.stderr.read() if not line else "")
+        self.port = int(line.split("/v1/")[0].rsplit(":", 1)[1])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait(timeout=60)
+        self.process.stdout.close()
+        self.process.stderr.close()
+        self.folder.cleanup()
+
+    def ask(self, method: str, target: str, body=None, **headers: str):
+        """Status, headers and text of an answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
+        try:
+            text = body if body is None or isinstance(body, (str, bytes)) else json.dumps(body)
+            connection.request(method, target, text, {key.replace("_", "-"): value for key, value in headers.items()})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read().decode()
+        finally:
+            connection.close()
+
+    def post(self, question: str, body, **headers: str):
+        status, _, text = self.ask("POST", f"/v1/{question}", body, **headers)
+        return status, json.loads(text)
+
+    def raw(self, content: bytes, wait: float = 10) -> bytes:
+        """What comes back for these bytes until the connection ends or nothing comes for a while."""
+        with socket.create_connection(("127.0.0.1", self.port), timeout=wait) as connection:
+            connection.sendall(content)
+            received = b""
+            try:
+                while part := connection.recv(65536):
+                    received += part
+            except (TimeoutError, ConnectionResetError):
+                pass
+            return received
+
+
+def command_line(*words: str):
+    return json.loads(subprocess.run([PROGRAM, *words, "--format", "json"], capture_output=True, text=True, check=True).stdout)
+
+
+class Answers(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.service = Service()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.service.__exit__()
+
+    def test_answers_are_those_of_the_command_line(self):
+        for question, body, words in (
+                ("forecast", GPT2, ["forecast", "gpt2", "--gpu", "H100", "--batch", "4"]),
+                ("forecast", {"model": "llama-3-8b", "gpu": "H100", "prompt": 128, "output": 16, "cuda_graphs": "off"},
+                 ["forecast", "llama-3-8b", "--gpu", "H100", "--prompt", "128", "--output", "16", "--cuda-graphs", "off"]),
+                ("compare_gpus", {"model": "gpt2", "gpus": ["H100", "T4"]}, ["forecast", "gpt2", "--gpus", "H100,T4"]),
+                ("kernel", {"op": "linear", "gpu": "A100", "m": 128, "n": 256, "k": 512}, ["kernel", "linear", "--gpu", "A100", "-m", "128", "-n", "256", "-k", "512"]),
+                ("collective", {"kind": "all_reduce", "cluster": "dgx-h100", "ranks": 8, "bytes": 1 << 20},
+                 ["collective", "all_reduce", "--cluster", "dgx-h100", "--ranks", "8", "--bytes", str(1 << 20)]),
+                ("compare", {"a": "H100", "b": "T4", "model": "gpt2"}, ["compare", "H100", "T4", "--model", "gpt2"]),
+                ("share", {"gpu": "V100", "how": "mps", "job": [{"model": "gpt2", "batch": 2}, "bert mode=training"]},
+                 ["share", "--gpu", "V100", "--how", "mps", "--job", "gpt2 batch=2", "--job", "bert mode=training"]),
+                ("shard", {"tables": "dlrm_mlperf", "cluster": "dgx-a100"}, ["shard", "dlrm_mlperf", "--cluster", "dgx-a100"])):
+            with self.subTest(question=question):
+                self.assertEqual(self.service.post(question, body), (200, command_line(*words)))
+
+    def test_an_answer_asks_its_question_again(self):
+        """A request is the JSON that answers echo under options."""
+        first = self.service.post("forecast", GPT2)[1]
+        again = self.service.post("forecast", {**first["options"], "model": "gpt2", "gpu": first["gpu"]})[1]
+        self.assertEqual(again["latency_s"], first["latency_s"])
+
+    def test_content_in_place_of_names(self):
+        config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 100, "n_positions": 64}
+        status, answer = self.service.post("forecast", {"model": config, "gpu": "H100", "seq": 16})
+        self.assertEqual(status, 200, answer)
+        self.assertLess(answer["parameters"], 1_000_000)
+        device = command_line("gpus", "H100")
+        self.assertTrue(device)
+
+    def test_fields(self):
+        status, _, text = self.service.ask("POST", "/v1/forecast?fields=latency_s,warnings", GPT2)
+        self.assertEqual((status, sorted(json.loads(text))), (200, ["latency_s", "warnings"]))
+        status, _, text = self.service.ask("POST", "/v1/forecast?fields=latency", GPT2)
+        self.assertEqual(status, 400)
+        self.assertIn("did you mean 'latency_s'", json.loads(text)["detail"])
+
+    def test_catalogues(self):
+        for name in ("gpus", "clusters", "models", "ops"):
+            self.assertEqual(json.loads(self.service.ask("GET", f"/v1/{name}")[2]), command_line(name))
+        self.assertIn("source", self.service.ask("GET", "/v1/gpus/H100")[2])
+        self.assertEqual(self.service.ask("GET", "/v1/gpus/H1000")[0], 404)
+        options = json.loads(self.service.ask("GET", "/v1/options")[2])
+        self.assertIn("batch", [option["name"] for option in options["forecast"]])
+        self.assertNotIn("train", options)
+
+    def test_problems(self):
+        for body, status, detail in (({"model": "gpt2", "gpu": "H100", "batc": 4}, 400, "did you mean 'batch'"),
+                                     ({"model": "gpt5", "gpu": "H100"}, 404, "did you mean"),
+                                     ({"model": "gpt2", "gpu": "H100", "dtype": "fp8", "mode": "training"}, 422, ""),
+                                     ({"model": "gpt2", "gpu": "H100", "batch": [1, 2]}, 400, "expected"),
+                                     ({"model": "gpt2", "gpu": "H100", "max_memory": "99GB"}, 400, "set by the service"),
+                                     ("[1]", 400, "object"), ("{", 400, "JSON"), ("", 400, "")):
+            with self.subTest(body=body):
+                found, problem = self.service.post("forecast", body)
+                self.assertEqual((found, problem["status"]), (status, status), problem)
+                self.assertIn(detail, problem["detail"])
+        self.assertEqual(self.service.ask("GET", "/v1/forecast")[0], 405)
+        for target in ("/", "/v1", "/v1/", "/v1/train", "/v1/evaluate", "/v1/sweep", "/v1/calibrate", "/v1/doctor", "/v2/forecast"):
+            self.assertEqual(self.service.ask("POST", target, "{}")[0], 404, target)
+
+    def test_openapi(self):
+        document = json.loads(self.service.ask("GET", "/v1/openapi.json")[2])
+        self.assertEqual(document["openapi"], "3.1.0")
+        self.assertIn("/v1/forecast", document["paths"])
+        self.assertNotIn("/v1/train", document["paths"])
+        text = json.dumps(document)
+        for name in set(part.split('"')[0] for part in text.split("#/components/schemas/")[1:]):
+            self.assertIn(name, document["components"]["schemas"])
+        try:
+            import jsonschema
+        except ImportError:
+            self.skipTest("jsonschema is not installed")
+        schema = {"components": document["components"], **document["paths"]["/v1/forecast"]["post"]["responses"]["200"]["content"]["application/json"]["schema"]}
+        jsonschema.Draft202012Validator(schema).validate(self.service.post("forecast", GPT2)[1])
+        asked = {"components": document["components"], **document["paths"]["/v1/forecast"]["post"]["requestBody"]["content"]["application/json"]["schema"]}
+        jsonschema.Draft202012Validator(asked).validate(GPT2)
+
+    def test_metrics(self):
+        def requests() -> int:
+            lines = self.service.ask("GET", "/metrics")[2].splitlines()
+            return int(next(line.split()[1] for line in lines if line.startswith("tilecast_requests_total ")))
+        before = requests()
+        self.service.post("forecast", GPT2)
+        self.assertEqual(requests(), before + 2)
+        self.assertEqual(self.service.ask("GET", "/healthz")[2], "ok\n")
+
+
+class Safety(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.service = Service()
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.service.__exit__()
+
+    def test_paths_are_no_names(self):
+        """All spellings of paths get one answer, whether there is such a file or not."""
+        folder = self.service.folder.name
+        config = os.path.join(folder, "config.json")
+        with open(config, "w") as file:
+            json.dump({"model_type": "gpt2"}, file)
+        spellings = [config, folder, "config.json", "./config.json", "../" + os.path.basename(folder) + "/config.json", "/etc/passwd", "/proc/self/environ",
+                     "/dev/zero", "file://" + config, "~/config.json", "config.json\0", "//etc//passwd", "/etc/../etc/passwd", ".", "..", "/", "config"]
+        spellings += [prefix + text for prefix in ("./", ".//", "/./", "x/../") for text in spellings]
+        for text in spellings:
+            for body in ({"model": text, "gpu": "H100"}, {"model": "gpt2", "gpu": text}, {"model": "gpt2", "cluster": text}):
+                status, problem = self.service.post("forecast", body)
+                self.assertIn(status, (400, 404), (body, problem))
+                self.assertNotIn("model_type", json.dumps(problem))
+            self.assertEqual(self.service.post("shard", {"tables": text, "cluster": "dgx-a100"})[0], 404)
+            self.assertIn(self.service.post("share", {"gpu": "H100", "job": [{"model": text}]})[0], (400, 404))
+            self.assertIn(self.service.post("share", {"gpu": "H100", "jobs": [text]})[0], (400, 404))
+            self.assertIn(self.service.post("forecast", {"model": "gpt2", "gpu": "H100", "trace": text, "prompt": 8})[0], (400, 404))
+        there = self.service.post("forecast", {"model": config, "gpu": "H100"})[1]["detail"].replace(config, "X")
+        missing = self.service.post("forecast", {"model": config + "2", "gpu": "H100"})[1]["detail"].replace(config + "2", "X")
+        self.assertEqual(there, missing)
+
+    def test_hosts_and_origins(self):
+        port = self.service.port
+        for host, status in ((f"localhost:{port}", 200), (f"LOCALHOST:{port}", 200), (f"evil.example:{port}", 403), ("evil.example", 403), ("", 403), (f"[::1]:{port}", 200)):
+            self.assertEqual(self.service.post("forecast", GPT2, Host=host)[0], status, host)
+        for origin, status in (("http://evil.example", 403), (f"http://localhost:{port}", 200), ("null", 403)):
+            self.assertEqual(self.service.post("forecast", GPT2, Host=f"localhost:{port}", Origin=origin)[0], status, origin)
+
+    def test_token(self):
+        with Service("--host", "0.0.0.0", "--allow-host", "Cast.Example", TILECAST_TOKEN="s3cret") as service:
+            self.assertEqual(service.post("forecast", GPT2)[0], 401)
+            self.assertEqual(service.post("forecast", GPT2, Authorization="Bearer s3cre")[0], 401)
+            self.assertEqual(service.post("forecast", GPT2, Authorization="Bearer s3cret")[0], 200)
+            self.assertEqual(service.post("forecast", GPT2, Authorization="Bearer s3cret", Host="cast.example")[0], 200)
+            self.assertEqual(service.ask("GET", "/healthz")[0], 200)
+        refused = subprocess.run([PROGRAM, "serve", "--host", "0.0.0.0", "--port", "0"], capture_output=True, text=True,
+                                 env={key: value for key, value in os.environ.items() if key != "TILECAST_TOKEN"})
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("TILECAST_TOKEN", refused.stderr)
+
+    def test_broken_http(self):
+        body = json.dumps(GPT2)
+        head = f"POST /v1/forecast HTTP/1.1\r\nHost: localhost:{self.service.port}\r\n"
+        for text in ("\r\n\r\n", "GET\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "\0" * 1000, head + "Content-Length: -1\r\n\r\n",
+                     head + "Content-Length: 99999999999999999999\r\n\r\n", head + f"Content-Length: {len(body)}\r\nContent-Length: 3\r\n\r\n" + body,
+                     head + f"Content-Length: {len(body)}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+                     head + "Transfer-Encoding: chunked\r\n\r\nzz\r\n", head + "X: " + "y" * 100_000 + "\r\n\r\n",
+                     head + "Content-Length: 1000000000\r\n\r\n"):
+            answer = self.service.raw(text.encode())
+            self.assertTrue(answer.startswith(b"HTTP/1.1 4") or not answer, (text[:80], answer[:80]))
+        self.assertEqual(self.service.post("forecast", GPT2)[0], 200)
+
+    def test_pipelined_requests_are_answered_in_order(self):
+        def request(batch: int, close: bool) -> str:
+            body = json.dumps({**GPT2, "batch": batch})
+            return (f"POST /v1/forecast?fields=batch HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n" +
+                    ("Connection: close\r\n" if close else "") + "\r\n" + body)
+        answer = self.service.raw("".join(request(i, i == 20) for i in range(1, 21)).encode()).decode()
+        self.assertEqual([int(part.split("\n}")[0]) for part in answer.split('"batch": ')[1:]], list(range(1, 21)))
+
+    def test_chunked_bodies(self):
+        body = json.dumps(GPT2)
+        chunks = "".join(f"{len(body[i:i + 7]):x}\r\n{body[i:i + 7]}\r\n" for i in range(0, len(body), 7)) + "0\r\n\r\n"
+        answer = self.service.raw(("POST /v1/forecast?fields=batch HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks).encode())
+        self.assertTrue(answer.startswith(b"HTTP/1.1 200"), answer[:100])
+
+    def test_long_answers_do_not_hold_up_short_ones(self):
+        heavy = {"model": "gpt3_175", "cluster": "dgx-h100", "nodes": 16, "batch": 1536}
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            long_ones = [pool.submit(self.service.post, "plan", {**heavy, "seq": 1024 + i}) for i in range(4)]
+            time.sleep(0.2)
+            times = []
+            for batch in range(1, 40):
+                start = time.monotonic()
+                self.assertEqual(self.service.post("forecast", {**GPT2, "batch": batch})[0], 200)
+                times.append(time.monotonic() - start)
+            self.assertFalse(all(one.done() for one in long_ones))
+            self.assertLess(sorted(times)[-2], 0.5)
+            for one in long_ones:
+                self.assertIn(one.result()[0], (200, 422))
+
+    def test_too_much_work_is_refused(self):
+        with Service("--waiting", "1", "--request-seconds", "2") as service, concurrent.futures.ThreadPoolExecutor(6) as pool:
+            heavy = {"model": "gpt3_175", "cluster": "dgx-h100", "nodes": 16, "batch": 1536, "seq": 2048}
+            answers = [one.result() for one in [pool.submit(service.ask, "POST", "/v1/plan", {**heavy, "seq": 1024 + i}) for i in range(6)]]
+            self.assertTrue(any(status == 503 and headers["Retry-After"] for status, headers, _ in answers))
+            self.assertIn(422, [status for status, _, _ in answers])  # two seconds are not enough
+            self.assertEqual(service.post("forecast", GPT2)[0], 200)
+
+    def test_idle_connections(self):
+        connections = [socket.create_connection(("127.0.0.1", self.service.port)) for _ in range(300)]
+        for connection in connections:
+            connection.sendall(b"POST /v1/forecast HTTP/1.1\r\nHost: loc")
+        self.assertEqual(self.service.post("forecast", GPT2)[0], 200)
+        for connection in connections:
+            connection.close()
+
+    def test_the_end(self):
+        """SIGTERM finishes what is in progress, and ends idle connections."""
+        with Service() as service, concurrent.futures.ThreadPoolExecutor(1) as pool:
+            idle = socket.create_connection(("127.0.0.1", service.port))
+            one = pool.submit(service.post, "plan", {"model": "gpt3_67", "cluster": "dgx-h100", "nodes": 2, "batch": 128})
+            time.sleep(0.3)
+            service.process.send_signal(signal.SIGTERM)
+            self.assertEqual(one.result()[0], 200)
+            self.assertEqual(service.process.wait(timeout=30), 0)
+            idle.close()
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    unittest.main()
