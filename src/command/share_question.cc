@@ -67,7 +67,9 @@ Reply answer_share(ShareQuestion&& asked, const Given&, const Asking&) {
   for (AskedJob& job : reader.take()) query.jobs.push_back(std::move(job.job));
   const GpuRef gpu = asked.gpu.load();
   if (!asked.pairs.empty()) query.pairs = load_pair_effects(asked.pairs, gpu, asked.how);
-  return {.answer = share_gpu(*asked.forecaster.load(), gpu, query)};
+  ShareForecast forecast = share_gpu(*asked.forecaster.load(), gpu, query);
+  std::vector<std::string> warnings = forecast.warnings;
+  return {.answer = std::move(forecast), .warnings = std::move(warnings)};
 }
 
 }  // namespace
