@@ -5,11 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "tilecast/forecast.h"
+#include "tilecast/share.h"
 
 namespace tilecast {
 
@@ -175,6 +177,182 @@ struct TuneEvaluations {
 /// (docs/explanation/tuning.md). nullopt if it is none. Throws Error{kInput} for a broken row or an
 /// unknown GPU.
 std::optional<std::vector<TuneEvaluation>> evaluate_tuning(const std::string& path);
+
+/// What a job of a table of measured jobs is.
+struct MeasuredJob {
+  Job job;           ///< named as model and batch of the table: "ResNet-18 16", "A3C"
+  double steps = 1;  ///< of the job in one step of the table
+  std::optional<ModelRef> memory_model;  ///< whose peak the job has: that of its largest input
+};
+
+/// How to read a table of jobs that share a GPU.
+struct SharingTable {
+  std::vector<MeasuredJob> jobs;
+  std::string series;                       ///< rows of others are left out; "": there is one
+  std::map<std::string, std::string> gpus;  ///< by the table's names; "": of all others
+  std::map<std::string, ShareHow> how;      ///< the same
+  bool pairs = false;  ///< also errors with pairs fitted, of those that are left out
+};
+
+/// Errors of the jobs on one GPU, or on one slice of it.
+struct SharingErrors {
+  std::string gpu, how, slice;
+  int64_t count = 0;
+  double mape_percent = 0, median_percent = 0, p90_percent = 0, bias_ratio = 0;
+  double coverage_percent = 0;
+  std::optional<double> half_mape_percent;
+  double alone_mape_percent = 0;
+  std::optional<double> median_mape_percent;
+  std::optional<double> left_out_pair_mape_percent, left_out_job_mape_percent;
+  std::optional<double> left_out_pair_coverage_percent;
+  std::optional<int64_t> did_not_run, called, false_alarms;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = SharingErrors;
+    field.is("SharingErrors", "Errors of the relative speeds on one GPU or slice.");
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("how", "", "how jobs share it", &Self::how, {"time-slice", "mps", "streams", "mig"});
+    field("slice", "", "profile of MIG; empty: pairs, or all slices", &Self::slice);
+    field("count", "", "rows that were compared", &Self::count);
+    field("mape_percent", "%", "mean absolute error", &Self::mape_percent);
+    field("median_percent", "%", "median of the absolute errors", &Self::median_percent);
+    field("p90_percent", "%", "90th percentile of the absolute errors", &Self::p90_percent);
+    field("bias_ratio", "", "geometric mean of forecast / measured", &Self::bias_ratio);
+    field("coverage_percent", "%", "share of rows inside the 80 % interval",
+          &Self::coverage_percent);
+    field("half_mape_percent", "%", "mean absolute error if each job of a pair got half",
+          &Self::half_mape_percent);
+    field("alone_mape_percent", "%", "mean absolute error if no job were slowed",
+          &Self::alone_mape_percent);
+    field("median_mape_percent", "%",
+          "mean absolute error of the median over the rows of each slice",
+          &Self::median_mape_percent);
+    field("left_out_pair_mape_percent", "%",
+          "mean absolute error of each pair with the other pairs fitted",
+          &Self::left_out_pair_mape_percent);
+    field("left_out_job_mape_percent", "%",
+          "mean absolute error of the pairs of each job with three of its pairs and all of other "
+          "jobs fitted",
+          &Self::left_out_job_mape_percent);
+    field("left_out_pair_coverage_percent", "%",
+          "share of rows inside the 80 % interval that the other pairs give",
+          &Self::left_out_pair_coverage_percent);
+    field("did_not_run", "", "rows of pairs that did not run", &Self::did_not_run);
+    field("called", "", "of these, rows whose memory is forecast to be tight or not to fit",
+          &Self::called);
+    field("false_alarms", "", "the same of rows of pairs that ran", &Self::false_alarms);
+  }
+};
+
+/// One row that was compared.
+struct SharingPoint {
+  std::string gpu, job, partner, slice;
+  double measured = 1;
+  Interval forecast;
+  std::optional<double> left_out_pair;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = SharingPoint;
+    field.is("SharingPoint", "A measured and a forecast relative speed.");
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("job", "", "whose speed it is", &Self::job);
+    field("partner", "", "the job beside it; empty: none, on a slice", &Self::partner);
+    field("slice", "", "profile of MIG", &Self::slice);
+    field("measured", "", "relative speed", &Self::measured);
+    field.interval({"forecast", "forecast_low", "forecast_high"}, "", "relative speed",
+                   &Self::forecast);
+    field("left_out_pair", "", "relative speed with the other pairs fitted", &Self::left_out_pair);
+  }
+};
+
+/// Forecast against measured speeds of jobs that share a GPU.
+struct SharingEvaluation {
+  std::string file, series;
+  std::vector<SharingErrors> errors;
+  std::vector<SharingPoint> points;
+  std::vector<std::string> unmatched;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = SharingEvaluation;
+    field.is_document("SharingEvaluation",
+                      "Forecast against measured speeds of jobs that share a GPU.");
+    field("file", "", "its name", &Self::file);
+    field("series", "", "whose rows were compared; empty: the file has one", &Self::series);
+    field("errors", "", "by GPU; of slices also by slice", &Self::errors);
+    field("points", "", "all rows that were compared", &Self::points);
+    field("unmatched", "", "rows that could not be compared, with the reason", &Self::unmatched);
+  }
+};
+
+/// Whether the file is a table of pairs of jobs or of jobs on slices
+/// (docs/reference/measurements.md).
+bool is_sharing_table(const std::string& path);
+
+/// Errors of the relative speeds of such a table: of pairs over the speeds alone, of jobs on slices
+/// over that on the largest slice. Throws Error{kInput} for a broken row, an unknown GPU, or
+/// several series of which none is chosen.
+SharingEvaluation evaluate_sharing(const Forecaster& forecaster, const std::string& path,
+                                   const SharingTable& table);
+
+/// Pairs of jobs that were measured on one GPU.
+struct PairCalibrationOptions {
+  std::filesystem::path pairs;   ///< CSV (docs/reference/measurements.md)
+  std::filesystem::path output;  ///< file to write; "": none
+  ShareHow how = ShareHow::kTimeSlice;
+};
+
+/// Effects of one job beside the law.
+struct PairEffectRow {
+  std::string job;
+  int64_t pairs = 0;
+  double slowed_ratio = 1, slows_ratio = 1;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PairEffectRow;
+    field.is("PairEffectRow", "What measured pairs say of a job beside the law.");
+    field("job", "", "its name", &Self::job);
+    field("pairs", "", "that it is in", &Self::pairs);
+    field("slowed_ratio", "", "by which it is slowed more than the law says: of 1/r - 1",
+          &Self::slowed_ratio);
+    field("slows_ratio", "", "by which it slows others more than the law says", &Self::slows_ratio);
+  }
+};
+
+struct PairCalibration {
+  std::string gpu, how;
+  int64_t pairs = 0;
+  double before_percent = 0;
+  std::optional<double> after_percent;
+  std::vector<PairEffectRow> jobs;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PairCalibration;
+    field.is_document("PairCalibration", "What measured pairs say beside the law of sharing.");
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("how", "", "how jobs share it", &Self::how, {"time-slice", "mps", "streams"});
+    field("pairs", "", "that were fitted", &Self::pairs);
+    field("before_percent", "%", "mean absolute error of relative speeds by the law alone",
+          &Self::before_percent);
+    field("after_percent", "%", "of each pair with the others fitted; null: there is one pair only",
+          &Self::after_percent);
+    field("jobs", "", "those that a pair tells something about", &Self::jobs);
+  }
+};
+
+/// Learns what measured pairs say beside the law. Throws Error{kInput} for a broken row, a job that
+/// is not among `jobs`, or steps a second of a job whose speed alone is not given.
+PairCalibration calibrate_pairs(const Forecaster& forecaster, const GpuRef& gpu,
+                                const std::vector<Job>& jobs,
+                                const PairCalibrationOptions& options);
+
+/// Reads what `calibrate_pairs` wrote. Throws Error{kInput} for another file, and where it is of
+/// another GPU or another way of sharing.
+PairEffects load_pair_effects(const std::filesystem::path& path, const GpuRef& gpu, ShareHow how);
 
 struct EvaluationModel {
   std::string gpu;

@@ -164,12 +164,6 @@ struct ShareForecast {
   }
 };
 
-/// A pair of jobs that was measured on this GPU.
-struct MeasuredPair {
-  std::string a, b;  ///< names of jobs
-  double relative_speed_a = 0, relative_speed_b = 0;
-};
-
 /// What measured pairs say of jobs beside the law: effects on the logarithm of the slow-down
 /// 1/r - 1, as a job that is slowed and as one that slows others.
 struct PairEffects {
@@ -178,7 +172,7 @@ struct PairEffects {
     double slowed_log = 0, slows_log = 0;
   };
   std::vector<Effect> effects;
-  double spread_log = 0;  ///< standard deviation of what is left
+  double spread_log = 0;  ///< standard deviation of log(measured / fitted) of further pairs
 
   const Effect* find(std::string_view job) const;
 };

@@ -45,6 +45,16 @@ std::string tune_evaluation_table(const std::vector<TuneEvaluation>& files,
 
 std::string evaluation_table(const Evaluation& evaluation, const TableStyle& style = {});
 
+/// Errors of pairs and slices by GPU, beside plain rules.
+std::string sharing_evaluation_table(const SharingEvaluation& evaluation,
+                                     const TableStyle& style = {});
+
+/// Forecast against measured relative speeds, a panel for each GPU.
+std::string sharing_evaluation_svg(const SharingEvaluation& evaluation);
+
+/// What measured pairs say of each job.
+std::string pair_calibration_table(const PairCalibration& result, const TableStyle& style = {});
+
 /// Totals first, then the operators that take the most time, one line for each group of identical
 /// kernels. Warnings are not included: a program shows them beside its own messages.
 std::string forecast_table(const Forecast& forecast, const TableStyle& style);

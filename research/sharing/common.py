@@ -61,8 +61,8 @@ def load(alone_json, series="motivation"):
         j["need"] = j["peak"] + (j["procs"] - 1) * j["framework"]
         j["T"] = 1 / j["rate"]
         loader = JOBS[r.model].get("loader_s_per_item")
-        if loader:  # a stated time of the loader: it binds only where it is more than half of the step
-            j["input_binds"] = loader * r.batch > 0.5 * j["T"]
+        if loader:
+            j["loader"] = loader * r.batch
         j["u"] = j["S"] * j["rate"] * j["procs"]
     p = d[d.partner_model.notna()].copy()
     p["i"] = [jid(a, b) for a, b in zip(p.model, p.batch)]

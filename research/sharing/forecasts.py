@@ -20,6 +20,8 @@ for gpu, device in spec["cards"].items():
             if "memory_file" in job:
                 peak = forecast(tilecast, f"{models}/" + job["memory_file"].format(batch=batch), *options)["memory"]["peak_bytes"]
             k = [dict(l=x["latency_s"], n=x["count"], f=x["flops"], b=x["bytes"], w=x.get("waves")) for x in d["kernels"]]
-            rows.append(dict(gpu=gpu, model=name, batch=batch, peak=peak, memory=d["memory"], flops=d["flops"], bytes=d["bytes"], kernels=k))
+            rows.append(
+                dict(gpu=gpu, model=name, batch=batch, peak=peak, memory=d["memory"], flops=d["flops"], bytes=d["bytes"], kernels=k)
+            )
             print(gpu, name, batch, f"{d['latency_s'] * 1e3:.2f} ms, {sum(x['n'] for x in k)} kernels, {peak / 2**30:.2f} GiB", flush=True)
 json.dump(rows, open(out, "w"))

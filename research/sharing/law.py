@@ -16,9 +16,12 @@ def turn(l, n, S, tau):
 def demand(job, how, c):
     """The job with the share u of time in which it has (or holds) the GPU alone, its turn q, and how many steps its host runs ahead."""
     S, N, T, P = job["S"], job["N"], job["T"], job["procs"]
-    scale = 1.0
-    if not job["input_binds"]:  # input in memory: what launches cannot explain is time of the GPU
-        scale = max(1.0, (T - N * c["slow"]) / S)
+    binds = float(job["input_binds"])
+    if "loader" in job:
+        x = min(1.0, max(0.0, (job["loader"] / T - 0.4) / 0.4))
+        binds = x * x * (3 - 2 * x)
+    # Input in memory: what launches cannot explain is time of the GPU.
+    scale = binds + (1 - binds) * max(1.0, (T - N * c["slow"]) / S)
     l, S = job["l"] * scale, S * scale
     q = turn(l, job["n"], S, c["turn_" + how])
     busy = S
@@ -28,7 +31,7 @@ def demand(job, how, c):
     ahead = min(1.0, c["ahead"] * N * c["launch"] / max(T - S, 1e-9)) if P == 1 and how == "kernels" else 0.0
     depth = 1 + ahead
     if job["prefetch"] > 1 and how == "kernels":
-        depth = min(job["prefetch"], c.get("deepest", 16))
+        depth += binds * (min(job["prefetch"], c.get("deepest", 16)) - depth)
     return dict(u=u, q=q, s=busy, n=P, depth=depth, scale=scale)
 
 
@@ -47,8 +50,11 @@ def host(n, d, u):
     return h
 
 
-def chain(a, b):
-    """GPU shares of two jobs (n, d, h, s, w): a continuous-time Markov chain over how many units of each are at the GPU."""
+def chain(a, b, overlap=0.0):
+    """GPU shares of two jobs (n, d, h, s, w): a continuous-time Markov chain over how many units of each are at the GPU.
+
+    overlap: part of the SMs that one job's kernels leave free (fill) and the other's use. The law has none.
+    """
     top = lambda x: x["n"] if x["n"] > 1 else x["d"]
     ready = lambda x, i: (x["n"] - i) / x["h"] if x["n"] > 1 else (1 / x["h"] if i < x["d"] else 0.0)
     weight = lambda x, i: x["w"] * (i if x["n"] > 1 else (i > 0))
@@ -60,6 +66,9 @@ def chain(a, b):
             k = i * B + j
             W = weight(a, i) + weight(b, j)
             fa, fb = (weight(a, i) / W, weight(b, j) / W) if W else (0.0, 0.0)
+            if overlap and fa > 0 and fb > 0:
+                gain = [overlap * min(1, (1 - y["fill"]) / x["fill"]) for x, y in ((a, b), (b, a))]
+                fa, fb = fa + fb * gain[0], fb + fa * gain[1]
             share[:, k] = fa, fb
             for to, v in ((k + B, ready(a, i)), (k + 1, ready(b, j)), (k - B, fa / a["s"]), (k - 1, fb / b["s"])):
                 if v > 0:
@@ -71,18 +80,18 @@ def chain(a, b):
     return share @ np.linalg.solve(M, x)
 
 
-def whole(a, b, da, db):
-    make = lambda x, d: dict(n=x["n"], d=d, h=host(x["n"], d, round(x["u"], 6)) * x["s"], s=x["s"], w=x["q"])
-    sa, sb = chain(make(a, da), make(b, db))
+def whole(a, b, da, db, overlap):
+    make = lambda x, d: dict(n=x["n"], d=d, h=host(x["n"], d, round(x["u"], 6)) * x["s"], s=x["s"], w=x["q"], fill=x.get("fill", 1))
+    sa, sb = chain(make(a, da), make(b, db), overlap)
     return min(1.0, sa / a["u"]), min(1.0, sb / b["u"])
 
 
-def pair(a, b):
+def pair(a, b, overlap=0.0):
     """Relative speeds of two jobs (of demand()). A depth between two whole numbers is interpolated."""
     out = np.zeros(2)
     for da, fa in depths(a["depth"]):
         for db, fb in depths(b["depth"]):
-            out += fa * fb * np.array(whole(a, b, da, db))
+            out += fa * fb * np.array(whole(a, b, da, db, overlap))
     return out
 
 

@@ -24,5 +24,7 @@ with tempfile.TemporaryDirectory() as folder:
             if d is None:
                 continue
             kernels = sum(x["count"] for x in d["kernels"])
-            result.append(dict(model=model, batch=batch, slice=name, latency=d["latency_s"], kernels=kernels, peak=d["memory"]["peak_bytes"]))
+            result.append(
+                dict(model=model, batch=batch, slice=name, latency=d["latency_s"], kernels=kernels, peak=d["memory"]["peak_bytes"])
+            )
 json.dump(result, open(out, "w"))

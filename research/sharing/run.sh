@@ -10,5 +10,6 @@ ${PYTHON:-python3} "$here/forecasts.py" "$tilecast" "$out/models" "$out/alone.js
 ${PYTHON:-python3} "$here/mig_forecasts.py" "$tilecast" "$out/models" "$out/mig.json"
 ${PYTHON:-python3} "$here/evaluate.py" "$out/alone.json"
 ${PYTHON:-python3} "$here/sensitivity.py" "$out/alone.json"
+${PYTHON:-python3} "$here/spread.py" "$out/alone.json"
 ${PYTHON:-python3} "$here/evaluate_mig.py" "$out/mig.json" "$here"
 ${PYTHON:-python3} "$here/plots.py" "$out/alone.json" "$here"

@@ -107,8 +107,11 @@ Command share_command() {
 }
 
 Command evaluate_command() {
-  return simple_command("evaluate", {format_option({"table", "json"})}, {"PATH [options]"},
-                        {"tilecast evaluate neusight/scripts/asplos/label"});
+  return simple_command("evaluate", {format_option({"table", "json", "csv", "svg"})},
+                        {"PATH [options]"},
+                        {"tilecast evaluate neusight/scripts/asplos/label",
+                         "tilecast evaluate gavel.csv.xz --jobs jobs.json --series motivation "
+                         "--how mps,k80=time-slice"});
 }
 
 }  // namespace

@@ -34,28 +34,44 @@ void run_train(const Command& command, const Given& given) {
 
 void run_calibrate(const Command& command, const Given& given) {
   const bool suggest = has(given, "suggest"), measured = has(given, "measurements");
+  const std::string output = text_of(given, "output-file");
+  if (has(given, "pairs")) {
+    if (suggest || measured)
+      throw UsageError(
+          "calibrate: --pairs is mutually exclusive with --suggest and --measurements");
+    const Reply reply = ask(command, "calibrate_pairs", given);
+    return show_learned(reply, given, fmt::format("\nshare with --pairs {}\n", output));
+  }
+  for (const char* of_pairs : {"jobs", "how", "calibration"}) {
+    if (has(given, of_pairs))
+      throw UsageError(fmt::format("calibrate: --{} needs --pairs FILE", of_pairs));
+  }
   if (suggest && measured)
     throw UsageError("calibrate: --suggest and --measurements are mutually exclusive");
   if (!suggest && has(given, "candidates"))
     throw UsageError("calibrate: --candidates needs --suggest N");
   if (!suggest && has(given, "model")) throw UsageError("calibrate: --model needs --suggest N");
-  const std::string output = text_of(given, "output-file");
   if (!suggest && (!measured || output.empty()))
-    throw UsageError("calibrate: give --measurements FILE and -o FILE, or --suggest N");
+    throw UsageError(
+        "calibrate: give --measurements FILE and -o FILE, --pairs FILE and -o FILE, or --suggest "
+        "N");
   if (suggest) return show(ask(command, "suggest_kernels", given), given, output_style(output));
   const Reply reply = ask(command, "calibrate", given);
   show_learned(reply, given, fmt::format("\nforecast with --calibration {}\n", output));
 }
 
-/// The options of both of its questions, in the order of the help.
+/// The options of all its questions, in the order of the help.
 std::vector<OptionGroup> calibrate_groups() {
   std::vector<OptionGroup> groups = question("calibrate").groups();
   std::vector<CommandOption>& options = groups.front().options;
-  const std::vector<OptionGroup> others = question("suggest_kernels").groups();
-  for (const CommandOption& option : others.front().options) {
-    const auto same = [&](const CommandOption& other) { return other.names == option.names; };
-    if (std::none_of(options.begin(), options.end(), same))
+  for (const char* name : {"suggest_kernels", "calibrate_pairs"}) {
+    const std::vector<OptionGroup> others = question(name).groups();
+    for (CommandOption option : others.front().options) {
+      const auto same = [&](const CommandOption& other) { return other.names == option.names; };
+      if (std::any_of(options.begin(), options.end(), same)) continue;
+      option.required = false;  // of that question alone
       options.insert(options.end() - 2, option);
+    }
   }
   return with_options(std::move(groups), {learned_format()});
 }
@@ -87,13 +103,15 @@ Command calibrate_command() {
       .help = std::string(question("calibrate").help),
       .usage = {"--gpu GPU --suggest N [--model MODEL --dtype D --software S] [-o FILE]",
                 "--gpu GPU --suggest N --candidates FILE [-o FILE]",
-                "--gpu GPU --measurements FILE... -o FILE"},
+                "--gpu GPU --measurements FILE... -o FILE",
+                "--gpu GPU --pairs FILE --jobs FILE [--how HOW] -o FILE"},
       .groups = calibrate_groups,
       .examples =
           {"tilecast calibrate --gpu L40S --suggest 20 --model llama-3-8b --dtype bf16 -o few.csv",
            "sh measure/run.sh --list few.csv   # on that GPU",
            "tilecast calibrate --gpu L40S --measurements few.csv -o l40s.json",
-           "tilecast forecast gpt2_large --gpu L40S --calibration l40s.json"},
+           "tilecast forecast gpt2_large --gpu L40S --calibration l40s.json",
+           "tilecast calibrate --gpu L40S --pairs pairs.csv --jobs jobs.json -o pairs.json"},
       .run = run_calibrate};
 }
 

@@ -1,10 +1,12 @@
-// A few measurements of a GPU: which to make, and what to learn from them.
+// A few measurements of a GPU: which to make, and what to learn from them; pairs of jobs that were
+// measured on it.
 
 #include <fmt/format.h>
 
 #include <span>
 #include <utility>
 
+#include "command/job_source.h"
 #include "command/question.h"
 #include "command/shared_options.h"
 #include "software/software.h"
@@ -18,6 +20,13 @@ using Measured = CalibrateOptions;
 struct Wanted : SuggestOptions {
   ModelSource model;
   std::vector<GivenOption> words;
+};
+
+/// Pairs of jobs.
+struct MeasuredPairs : PairCalibrationOptions {
+  GpuSource gpu;
+  std::string jobs;
+  ForecasterSource forecaster;
 };
 
 /// Options of the work: of one pass, or with `prompt` of text generation.
@@ -49,6 +58,36 @@ std::vector<OptionGroup> calibrate_groups() {
         weights_option(into<&Measured::weights_folder>())}}};
 }
 
+std::vector<OptionGroup> pair_groups() {
+  constexpr auto kHow = choice_words(ShareHow{});
+  CommandOption output = output_option(into<&MeasuredPairs::output>());
+  output.help = "calibration of pairs to write, for share --pairs";
+  output.required = true;
+  std::vector<CommandOption> options = {
+      gpu_option(into<&MeasuredPairs::gpu>()),
+      {.names = "--pairs",
+       .value = "FILE",
+       .help = "measured pairs of jobs on that GPU, CSV with the columns job, partner, "
+               "relative_speed, partner_relative_speed (or steps_per_s, partner_steps_per_s)",
+       .kind = ValueKind::kFile,
+       .required = true,
+       .set = into<&MeasuredPairs::pairs>()},
+      {.names = "--jobs",
+       .value = "FILE",
+       .help = "what the jobs of these pairs are, as in share --jobs",
+       .kind = ValueKind::kFile,
+       .required = true,
+       .set = into<&MeasuredPairs::jobs>()},
+      {.names = "--how",
+       .default_value = std::string(kHow.front()),
+       .help = "how the jobs of these pairs share the GPU",
+       .choices = {kHow.begin(), kHow.end() - 1},
+       .set = into<&MeasuredPairs::how>()},
+      output};
+  for (const CommandOption& option : forecaster_options<MeasuredPairs>()) options.push_back(option);
+  return {{"Options", std::move(options)}};
+}
+
 std::vector<OptionGroup> suggest_groups() {
   constexpr int64_t kMaxKernels = 10000;
   std::vector<CommandOption> options = {
@@ -78,6 +117,14 @@ Reply answer_calibrate(Measured&& asked, const Given&, const Asking&) {
   CalibrateResult result = calibrate(asked);
   std::vector<std::string> warnings = result.warnings;
   return {.answer = std::move(result), .warnings = std::move(warnings)};
+}
+
+Reply answer_pairs(MeasuredPairs&& asked, const Given&, const Asking&) {
+  JobReader reader;
+  reader.add_file(asked.jobs);
+  std::vector<Job> jobs;
+  for (AskedJob& job : reader.take()) jobs.push_back(std::move(job.job));
+  return {.answer = calibrate_pairs(*asked.forecaster.load(), asked.gpu.load(), jobs, asked)};
 }
 
 /// Kernels that run, and whose they are.
@@ -138,6 +185,9 @@ std::vector<Question> calibration_questions() {
   return {local(question_of<Measured, calibrate_groups, answer_calibrate>(
               "calibrate", "Calibrate the forecasts of a GPU with a few measurements",
               {{"", "Calibration"}})),
+          local(question_of<MeasuredPairs, pair_groups, answer_pairs>(
+              "calibrate_pairs", "Learn from pairs of jobs that were measured on a GPU",
+              {{"", "PairCalibration"}})),
           question_of<Wanted, suggest_groups, answer_suggest>(
               "suggest_kernels", "Kernels of a GPU whose measurement tells most", {{"", "str"}})};
 }

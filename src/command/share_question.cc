@@ -6,6 +6,7 @@
 #include "command/question.h"
 #include "command/shared_options.h"
 #include "tilecast/error.h"
+#include "tilecast/learn.h"
 #include "tilecast/share.h"
 
 namespace tilecast {
@@ -14,6 +15,7 @@ namespace {
 struct ShareQuestion {
   GpuSource gpu;
   std::vector<std::string> jobs, files;
+  std::string pairs;
   ShareHow how = ShareHow::kTimeSlice;
   ForecasterSource forecaster;
 };
@@ -44,7 +46,13 @@ std::vector<OptionGroup> share_groups() {
                  "streams of one process, are in one queue; slices of MIG are chosen for the "
                  "largest sum of relative speeds",
          .choices = {kHow.begin(), kHow.end()},
-         .set = into<&ShareQuestion::how>()}}}};
+         .set = into<&ShareQuestion::how>()},
+        {.names = "--pairs",
+         .value = "FILE",
+         .help = "what 'tilecast calibrate --pairs' learned from measured pairs of these jobs, by "
+                 "their names",
+         .kind = ValueKind::kFile,
+         .set = into<&ShareQuestion::pairs>()}}}};
   const std::vector<CommandOption> last = forecaster_options<ShareQuestion>();
   groups.front().options.insert(groups.front().options.end(), last.begin(), last.end());
   return groups;
@@ -57,7 +65,11 @@ Reply answer_share(ShareQuestion&& asked, const Given&, const Asking&) {
   for (const std::string& text : asked.jobs) reader.add_text(text);
   ShareQuery query{.how = asked.how};
   for (AskedJob& job : reader.take()) query.jobs.push_back(std::move(job.job));
-  return {.answer = share_gpu(*asked.forecaster.load(), asked.gpu.load(), query)};
+  const GpuRef gpu = asked.gpu.load();
+  if (!asked.pairs.empty()) query.pairs = load_pair_effects(asked.pairs, gpu, asked.how);
+  ShareForecast forecast = share_gpu(*asked.forecaster.load(), gpu, query);
+  std::vector<std::string> warnings = forecast.warnings;
+  return {.answer = std::move(forecast), .warnings = std::move(warnings)};
 }
 
 }  // namespace

@@ -34,6 +34,12 @@ std::string table(const AcceleratorEvaluations& e, const TableStyle& s) {
 std::string table(const TuneEvaluations& e, const TableStyle& s) {
   return tune_evaluation_table(e.tuning, s);
 }
+std::string table(const SharingEvaluation& e, const TableStyle& s) {
+  return sharing_evaluation_table(e, s);
+}
+std::string table(const PairCalibration& c, const TableStyle& s) {
+  return pair_calibration_table(c, s);
+}
 std::string table(const TrainResult& r, const TableStyle& s) { return train_table(r, s); }
 std::string table(const CollectiveTrainResult& r, const TableStyle& s) {
   return collective_train_table(r, s);
@@ -82,9 +88,11 @@ std::string csv(const TrainingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ServingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ShardForecast& f) { return shard_csv(f); }
 std::string csv(const ShareForecast& f) { return to_csv(f.jobs); }
+std::string csv(const SharingEvaluation& e) { return to_csv(e.points); }
 std::string csv(const SuggestedKernels& k) { return k.csv; }
 
 std::string svg(const MemoryTimeline& t) { return memory_svg(t); }
+std::string svg(const SharingEvaluation& e) { return sharing_evaluation_svg(e); }
 std::string svg(const ServingPlan& p) { return plan_svg(p); }
 std::string svg(const AcceleratorOccupancy& o) { return occupancy_picture(o, "svg"); }
 

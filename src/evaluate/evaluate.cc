@@ -5,8 +5,8 @@
 #include <map>
 #include <regex>
 
-#include "base/quantile.h"
 #include "base/text.h"
+#include "evaluate/errors.h"
 #include "measurements/collective_rows.h"
 #include "measurements/measurements.h"
 #include "predict/bound.h"
@@ -18,31 +18,6 @@
 
 namespace tilecast {
 namespace {
-
-struct Sample {
-  double measured_s, forecast_s, low_s, high_s;
-};
-
-EvaluationRow summarize(const std::vector<Sample>& samples) {
-  EvaluationRow row;
-  row.count = static_cast<int64_t>(samples.size());
-  std::vector<double> errors;
-  double log_ratio = 0;
-  double inside = 0;
-  for (const Sample& s : samples) {
-    errors.push_back(100 * std::abs(s.forecast_s / s.measured_s - 1));
-    log_ratio += std::log(s.forecast_s / s.measured_s);
-    inside += s.low_s <= s.measured_s && s.measured_s <= s.high_s ? 1 : 0;
-    row.mape_percent += errors.back();
-  }
-  const auto n = static_cast<double>(samples.size());
-  row.mape_percent /= n;
-  row.median_percent = quantile(errors, 0.5);
-  row.p90_percent = quantile(errors, 0.9);
-  row.bias_ratio = std::exp(log_ratio / n);
-  row.coverage_percent = 100 * inside / n;
-  return row;
-}
 
 /// NeuSight's options of several GPUs of one node: "dp4" (DistributedDataParallel), "tp4"
 /// (Megatron), "pp4_2" (GPipe with two micro-batches). False for any other option.
@@ -103,7 +78,7 @@ class Evaluator {
         by_device[&found->content->device].push_back(&m);
       }
     }
-    std::map<Key, std::vector<Sample>> samples;
+    std::map<Key, std::vector<ErrorSample>> samples;
     for (const auto& [found, rows] : by_device) {
       std::vector<Kernel> kernels;
       std::vector<Conditions> conditions;
@@ -133,9 +108,9 @@ class Evaluator {
   }
 
   using Key = std::tuple<std::string, std::string, std::string, std::string>;
-  void add_rows(const std::map<Key, std::vector<Sample>>& samples) {
+  void add_rows(const std::map<Key, std::vector<ErrorSample>>& samples) {
     for (const auto& [key, list] : samples) {
-      EvaluationRow row = summarize(list);
+      EvaluationRow row = errors_of(list);
       std::tie(row.gpu, row.op, row.dtype, row.software) = key;
       result_.rows.push_back(std::move(row));
     }
@@ -143,7 +118,7 @@ class Evaluator {
 
   void collectives(const MeasurementSet& set) {
     MeasuredClusters clusters;
-    std::map<Key, std::vector<Sample>> samples;
+    std::map<Key, std::vector<ErrorSample>> samples;
     for (const CollectiveMeasurement& m : set.collectives) {
       const Cluster* cluster = clusters.find(m);
       if (cluster == nullptr) {

@@ -44,6 +44,9 @@ template const RecordDef& record_of<ServingPlan>();
 template const RecordDef& record_of<ShardForecast>();
 template const RecordDef& record_of<ShareForecast>();
 template const RecordDef& record_of<SharedJob>();
+template const RecordDef& record_of<PairCalibration>();
+template const RecordDef& record_of<SharingEvaluation>();
+template const RecordDef& record_of<SharingPoint>();
 template const RecordDef& record_of<StepForecast>();
 template const RecordDef& record_of<SweepResult>();
 template const RecordDef& record_of<TrainResult>();
@@ -75,11 +78,15 @@ std::span<const ResultDef> results() {
       ResultDef{"tune_evaluation", "evaluate find_ARCH.csv", &record_of<TuneEvaluations>()},
       ResultDef{"accelerator_evaluation", "evaluate CYCLES.csv",
                 &record_of<AcceleratorEvaluations>()},
+      ResultDef{"sharing_evaluation", "evaluate PAIRS.csv --jobs FILE",
+                &record_of<SharingEvaluation>()},
       ResultDef{"train", "train --data PATH -o FOLDER", &record_of<TrainResult>()},
       ResultDef{"train_collectives", "train --collectives --data PATH -o FOLDER",
                 &record_of<CollectiveTrainResult>()},
       ResultDef{"calibrate", "calibrate --gpu GPU --measurements FILE -o FILE",
                 &record_of<CalibrateResult>()},
+      ResultDef{"calibrate_pairs", "calibrate --gpu GPU --pairs FILE --jobs FILE -o FILE",
+                &record_of<PairCalibration>()},
       ResultDef{"sweep", "sweep SPEC -o FILE", &record_of<SweepResult>()},
       ResultDef{"share", "share --gpu GPU --job JOB", &record_of<ShareForecast>()},
       ResultDef{"gpus", "gpus", &record_of<GpuEntry>(), true},

@@ -226,6 +226,11 @@ double speed_with_kernels(const JobAlone& job, double ratio) {
   return std::min(1.0, 1 / (1 - busy + busy * ratio));
 }
 
+Interval slice_speed_interval(double r) {
+  const double spread = std::exp(bundled_laws().sharing.slice_speed_log);
+  return {r, r < 1 ? r / spread : r, std::min(1.0, r * spread)};
+}
+
 std::vector<JobAlone> jobs_alone(const Forecaster& forecaster, const GpuRef& gpu,
                                  const std::vector<Job>& jobs, ShareHow how) {
   std::vector<JobAlone> alone;

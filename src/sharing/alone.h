@@ -29,4 +29,7 @@ TurnTaker turn_taker(const JobAlone& job);
 /// The relative speed if the kernels of a step take `ratio` times as long, at most 1.
 double speed_with_kernels(const JobAlone& job, double ratio);
 
+/// The relative speed on a part of the GPU with its interval.
+Interval slice_speed_interval(double r);
+
 }  // namespace tilecast

@@ -13,6 +13,7 @@
 #include "laws/constants.h"
 #include "scenario/internal.h"
 #include "sharing/alone.h"
+#include "sharing/pair_fit.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -119,7 +120,7 @@ double corrected(double r, const std::vector<SharedJob>& jobs, size_t i, const P
     if (const auto* other = j == i ? nullptr : pairs.find(jobs[j].name))
       log += other->slows_log / static_cast<double>(jobs.size() - 1);
   }
-  return 1 / (1 + (1 / r - 1) * std::exp(log));
+  return with_pair_effects(r, log);
 }
 
 void share_by_turns(ShareForecast& f, ShareHow how, const PairEffects& pairs) {
@@ -130,19 +131,10 @@ void share_by_turns(ShareForecast& f, ShareHow how, const PairEffects& pairs) {
     SharedJob& job = f.jobs[i];
     const double r = corrected(speeds[i], f.jobs, i, pairs);
     Interval relative = relative_speed_interval(r, how, f.gpu_demand - job.alone.gpu_share);
-    if (pairs.find(job.name) != nullptr) {
-      constexpr double kTenthPercentile = 1.2816;  // of the normal distribution
-      const double spread = std::exp(kTenthPercentile * pairs.spread_log), slow_down = 1 / r - 1;
-      relative = {r, 1 / (1 + slow_down * spread), 1 / (1 + slow_down / spread)};
-    }
+    if (pairs.find(job.name) != nullptr) relative = fitted_interval(r, pairs.spread_log);
     set_speed(job, relative);
     job.keeps_up = !job.alone.open || job.alone.gpu_share < r;
   }
-}
-
-Interval slice_interval(double r) {
-  const double spread = std::exp(bundled_laws().sharing.slice_speed_log);
-  return {r, r < 1 ? r / spread : r, std::min(1.0, r * spread)};
 }
 
 /// A job on a part of the GPU that it has for itself.
@@ -191,7 +183,7 @@ void share_by_sms(ShareForecast& f, const Forecaster& forecaster, const GpuRef& 
     dram += speeds.back() * alone[i].job.dram_share;
   }
   for (size_t i = 0; i < f.jobs.size(); ++i) {
-    set_speed(f.jobs[i], slice_interval(speeds[i] / std::max(1.0, dram)));
+    set_speed(f.jobs[i], slice_speed_interval(speeds[i] / std::max(1.0, dram)));
     f.jobs[i].keeps_up = !f.jobs[i].alone.open || f.jobs[i].alone.gpu_share < speeds[i];
   }
 }
@@ -271,7 +263,7 @@ void share_by_slices(ShareForecast& f, const Forecaster& forecaster, const GpuRe
   for (size_t i = 0; i < f.jobs.size(); ++i) {
     const OnPart& part = *parts[i][chosen[i]];
     f.jobs[i].slice = device.slices[chosen[i]].name;
-    set_speed(f.jobs[i], slice_interval(part.speed));
+    set_speed(f.jobs[i], slice_speed_interval(part.speed));
     f.jobs[i].keeps_up = !f.jobs[i].alone.open || f.jobs[i].alone.gpu_share < part.speed;
     if (part.filled() > filled) {
       filled = part.filled();
@@ -345,6 +337,10 @@ void add_assumptions(ShareForecast& f, const ShareQuery& query) {
   if (const std::string list = names([](const Job& job) { return !job.bounds.loader_s; });
       !list.empty())
     f.assumptions.push_back("no time of loader and host given: " + list);
+  if (const std::string list =
+          names([&](const Job& job) { return query.pairs.find(job.name) != nullptr; });
+      !list.empty())
+    f.assumptions.push_back("measured pairs correct the law: " + list);
 }
 
 }  // namespace
