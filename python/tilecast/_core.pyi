@@ -1847,6 +1847,81 @@ class AcceleratorEvaluations(Record):
     accelerators: list[AcceleratorEvaluation]
     """one entry for each file"""
 
+class SharingErrors(Record):
+    """Errors of the relative speeds on one GPU or slice."""
+    gpu: str
+    """id of the GPU"""
+    how: str
+    """how jobs share it"""
+    slice: str
+    """profile of MIG; empty: pairs, or all slices"""
+    count: int
+    """rows that were compared"""
+    mape_percent: float
+    """mean absolute error [%]"""
+    median_percent: float
+    """median of the absolute errors [%]"""
+    p90_percent: float
+    """90th percentile of the absolute errors [%]"""
+    bias_ratio: float
+    """geometric mean of forecast / measured"""
+    coverage_percent: float
+    """share of rows inside the 80 % interval [%]"""
+    half_mape_percent: float | None
+    """mean absolute error if each job of a pair got half [%]"""
+    alone_mape_percent: float
+    """mean absolute error if no job were slowed [%]"""
+    median_mape_percent: float | None
+    """mean absolute error of the median over the rows of each slice [%]"""
+    left_out_pair_mape_percent: float | None
+    """mean absolute error of each pair with the other pairs fitted [%]"""
+    left_out_job_mape_percent: float | None
+    """mean absolute error of the pairs of each job with three of its pairs and all of other jobs fitted [%]"""
+    left_out_pair_coverage_percent: float | None
+    """share of rows inside the 80 % interval that the other pairs give [%]"""
+    did_not_run: int | None
+    """rows of pairs that did not run"""
+    called: int | None
+    """of these, rows whose memory is forecast to be tight or not to fit"""
+    false_alarms: int | None
+    """the same of rows of pairs that ran"""
+
+class SharingPoint(Record):
+    """A measured and a forecast relative speed."""
+    gpu: str
+    """id of the GPU"""
+    job: str
+    """whose speed it is"""
+    partner: str
+    """the job beside it; empty: none, on a slice"""
+    slice: str
+    """profile of MIG"""
+    measured: float
+    """relative speed"""
+    forecast: float
+    """relative speed"""
+    forecast_low: float
+    """80 % interval"""
+    forecast_high: float
+    """80 % interval"""
+    left_out_pair: float | None
+    """relative speed with the other pairs fitted"""
+
+class SharingEvaluation(Record):
+    """Forecast against measured speeds of jobs that share a GPU."""
+    schema_version: int
+    """of this schema"""
+    file: str
+    """its name"""
+    series: str
+    """whose rows were compared; empty: the file has one"""
+    errors: list[SharingErrors]
+    """by GPU; of slices also by slice"""
+    points: list[SharingPoint]
+    """all rows that were compared"""
+    unmatched: list[str]
+    """rows that could not be compared, with the reason"""
+
 class TrainError(Record):
     """Errors of one GPU, operator and dtype."""
     gpu: str
@@ -1926,6 +2001,34 @@ class Calibration(Record):
     """all kinds of kernels"""
     warnings: list[str]
     """sentences that readers of the numbers should know"""
+
+class PairEffectRow(Record):
+    """What measured pairs say of a job beside the law."""
+    job: str
+    """its name"""
+    pairs: int
+    """that it is in"""
+    slowed_ratio: float
+    """by which it is slowed more than the law says: of 1/r - 1"""
+    slows_ratio: float
+    """by which it slows others more than the law says"""
+
+class PairCalibration(Record):
+    """What measured pairs say beside the law of sharing."""
+    schema_version: int
+    """of this schema"""
+    gpu: str
+    """id of the GPU"""
+    how: str
+    """how jobs share it"""
+    pairs: int
+    """that were fitted"""
+    before_percent: float
+    """mean absolute error of relative speeds by the law alone [%]"""
+    after_percent: float | None
+    """of each pair with the others fitted; null: there is one pair only [%]"""
+    jobs: list[PairEffectRow]
+    """those that a pair tells something about"""
 
 class Sweep(Record):
     """Forecasts of all combinations of lists."""
@@ -2835,6 +2938,10 @@ class ShardKeywords(TypedDict, total=False):
     max_seconds: float | None
 
 class EvaluateKeywords(TypedDict, total=False):
+    jobs: Path | None
+    how: str | None
+    series: str | None
+    pairs: bool | None
     predictor: Literal["learned", "roofline"] | None
     max_memory: int | str | None
     max_seconds: float | None
@@ -2871,6 +2978,7 @@ class ShareKeywords(TypedDict, total=False):
     job: str | Sequence[str] | None
     jobs: Path | Sequence[Path] | None
     how: Literal["time-slice", "mps", "streams", "mig"] | None
+    pairs: Path | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -2878,6 +2986,11 @@ class CalibrateKeywords(TypedDict, total=False):
     measurements: Path | Sequence[Path] | None
     output_file: Path | None
     weights: Path | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class CalibratePairsKeywords(TypedDict, total=False):
+    how: Literal["time-slice", "mps", "streams"] | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -2949,8 +3062,9 @@ class Forecaster:
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike], **options: Unpack[PlanKeywords]) -> TrainingPlans: ...
     @overload
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
-    def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations: ...
+    def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation: ...
     def share(self, gpu: GpuLike, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
+    def calibrate_pairs(self, gpu: GpuLike, *, pairs: Path, jobs: Path, output_file: Path, **options: Unpack[CalibratePairsKeywords]) -> PairCalibration: ...
 
 @overload
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> GenerationForecast: ...
@@ -2978,12 +3092,13 @@ def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gp
 @overload
 def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
 def shard(tables: Path, *, cluster: Path, **options: Unpack[ShardKeywords]) -> Placement: ...
-def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations: ...
+def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation: ...
 def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[TrainKeywords]) -> Training | CollectiveTraining: ...
 def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...
 def share(gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
 def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> Calibration: ...
+def calibrate_pairs(gpu: GpuLike, *, pairs: Path, jobs: Path, output_file: Path, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CalibratePairsKeywords]) -> PairCalibration: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...
 def gpus(name: str | None = None, **options: Unpack[GpusKeywords]) -> list[GpuEntry]: ...
 def clusters(name: str | None = None, **options: Unpack[ClustersKeywords]) -> list[ClusterEntry]: ...
