@@ -27,7 +27,7 @@ except ImportError as error:
     ) from None
 
 from ._core import (  # noqa: E402
-    Forecaster, ForecastTable, __version__, calibrate, clusters, collective, compare, compare_gpus, data_file, doctor, evaluate,
+    Forecaster, ForecastTable, __version__, calibrate, calibrate_pairs, clusters, collective, compare, compare_gpus, data_file, doctor, evaluate,
     forecast, gpus, kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, shard, share, step_operations, suggest_kernels,
     sweep, train, tune,
 )
@@ -35,8 +35,8 @@ from ._errors import Error, InputError, InternalError, IoError, NotFoundError, U
 
 __all__ = [
     "Error", "ForecastTable", "Forecaster", "InputError", "InternalError", "IoError", "NotFoundError", "UnsupportedError",
-    "__version__", "calibrate", "clusters", "collective", "compare", "compare_gpus", "data_file", "doctor", "evaluate", "forecast", "forecast_many", "gpus",
-    "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "shard", "share", "step_operations",
+    "__version__", "calibrate", "calibrate_pairs", "clusters", "collective", "compare", "compare_gpus", "data_file", "doctor", "evaluate", "forecast",
+    "forecast_many", "gpus", "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "shard", "share", "step_operations",
     "suggest_kernels", "sweep", "train", "tune",
 ]
 

@@ -7,13 +7,12 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "test_forecaster.h"
+#include "test_support.h"
 #include "tilecast/error.h"
 #include "tilecast/learn.h"
 
 namespace tilecast {
 namespace {
-
-namespace fs = std::filesystem;
 
 std::string error_of(const auto& call) {
   try {
@@ -26,16 +25,9 @@ std::string error_of(const auto& call) {
 
 class SharingFiles : public testing::Test {
  protected:
-  SharingFiles()
-      : folder_(fs::path(testing::TempDir()) /
-                testing::UnitTest::GetInstance()->current_test_info()->name()) {
-    fs::create_directories(folder_);
-  }
-  ~SharingFiles() override { fs::remove_all(folder_); }
-
   std::string file(const std::string& name, const std::string& text) const {
-    write_file(folder_ / name, text);
-    return (folder_ / name).string();
+    write_file(folder_.path() / name, text);
+    return (folder_.path() / name).string();
   }
 
   static Job job(const std::string& name, const std::string& model, int64_t batch) {
@@ -50,7 +42,7 @@ class SharingFiles : public testing::Test {
                                   job("resnet 32", "resnet-50", 32), job("bert", "bert-base", 2),
                                   job("alone", "gpt2", 1)};
   const GpuRef gpu_ = load_gpu_ref("V100");
-  const fs::path folder_;
+  const TemporaryFolder folder_;
 };
 
 TEST_F(SharingFiles, PairsThatAreWrittenAreRead) {
@@ -58,7 +50,7 @@ TEST_F(SharingFiles, PairsThatAreWrittenAreRead) {
       .pairs = file("pairs.csv",
                     "job,partner,relative_speed,partner_relative_speed\n"
                     "resnet 8,bert,0.3,0.8\nbert,bert,0.5,0.5\n"),
-      .output = folder_ / "pairs.json",
+      .output = folder_.path() / "pairs.json",
       .how = ShareHow::kMps};
   const PairCalibration result = calibrate_pairs(forecaster(), gpu_, jobs_, options);
   EXPECT_EQ(result.pairs, 2);

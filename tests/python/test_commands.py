@@ -160,9 +160,9 @@ class Commands(unittest.TestCase):
     def test_every_keyword_is_an_option(self):
         """Help of the command line names each keyword of Python's functions."""
         asked = {"compare_gpus": "forecast", "memory_timeline": "forecast", "step_operations": "forecast", "occupancy": "forecast",
-                 "suggest_kernels": "calibrate"}
+                 "suggest_kernels": "calibrate", "calibrate_pairs": "calibrate"}
         for function in ("forecast", "compare", "compare_gpus", "memory_timeline", "kernel", "collective", "plan", "shard", "evaluate", "train",
-                         "calibrate", "suggest_kernels", "tune", "sweep", "share"):
+                         "calibrate", "suggest_kernels", "calibrate_pairs", "tune", "sweep", "share"):
             text = self.run_command(asked.get(function, function), "--help-all").lower()
             for option in tilecast.options(function):
                 name = option.name.replace("_", "-")
