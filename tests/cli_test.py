@@ -329,7 +329,7 @@ def check_exit_status_tells_usage_from_lookup() -> None:
              "forecast gpt2_large --gpu H100 --optimizer adamw", "forecast gpt2_large --gpu H100 --kv-dtype fp8",
              "forecast gpt2_large --gpu H100 --seq 4 --prompt 4", "kernel linear --gpu H100 -m 0",
              "kernel linear --gpu H100 --dtype bf61", "kernel linear --gpu H100 --causal=x", "evaluate",
-             "evaluate x --format csv", "gpus --format csv", "train --data x", "train --data x -o y --trees 0",
+             "evaluate x --format text", "gpus --format csv", "train --data x", "train --data x -o y --trees 0",
              "calibrate --gpu T4", "calibrate --gpu T4 --suggest 2 --measurements x",
              "calibrate --gpu T4 --candidates x", "completion csh"]
     choices = {"mode", "dtype", "attention", "fusion", "optimizer", "predictor", "software", "format"}

@@ -351,8 +351,19 @@ class SliceEvaluator : public SharingEvaluator {
 bool is_sharing_table(const std::string& path) {
   const bool is_csv = path.ends_with(".csv") || path.ends_with(".csv.xz");
   if (!is_csv || !std::filesystem::is_regular_file(path)) return false;
+  // Lines before the header are empty or comments.
   const std::string text = read_measurement_text(path);
-  const CsvTable header = parse_csv(text.substr(0, text.find('\n') + 1), printable(path));
+  size_t begin = 0, end = text.find('\n');
+  const auto is_header = [&] {
+    const std::string_view line = trim(std::string_view(text).substr(begin, end - begin));
+    return !line.empty() && line.front() != '#';
+  };
+  while (end != std::string::npos && !is_header()) {
+    begin = end + 1;
+    end = text.find('\n', begin);
+  }
+  if (end == std::string::npos) return false;  // no rows
+  const CsvTable header = parse_csv(text.substr(begin, end + 1 - begin), printable(path));
   return is_pair_table(header) || is_slice_table(header);
 }
 

@@ -109,7 +109,8 @@ TEST(PairFit, RowsThatAreLeftOutAreNotSeen) {
   for (const LeftOutRow& before : by_pair) {
     if (before.row != changed) continue;
     for (const LeftOutRow& after : leave_out_pairs(p.rows, p.models)) {
-      if (after.row == changed) EXPECT_EQ(after.speed, before.speed);
+      if (after.row != changed) continue;
+      EXPECT_EQ(after.speed, before.speed);
     }
   }
   EXPECT_EQ(leave_out_pairs(p.rows, p.models, 3).size(), p.rows.size());
