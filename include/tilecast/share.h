@@ -34,7 +34,7 @@ struct JobBounds {
   std::optional<double> loader_s;
   std::optional<double> steps_per_s;  ///< measured alone on this GPU; not given: forecast
   int64_t prefetch = 0;   ///< batches that the loader makes ahead; 0: the step waits for its input
-  int64_t processes = 1;  ///< of the job on this GPU; each does the steps of the request
+  int64_t processes = 1;  ///< of the job on this GPU; each does steps of its own
   std::string slice;      ///< profile of MIG; "": chosen
   /// CUDA_MPS_ACTIVE_THREAD_PERCENTAGE / 100; not given: all SMs.
   std::optional<double> mps_share;
@@ -52,8 +52,8 @@ struct Job {
 struct JobAlone {
   Interval step_s;  ///< measured, or forecast with host and input
   bool measured = false;
-  Interval gpu_s;     ///< of one process
-  double held_s = 0;  ///< of one process
+  Interval gpu_s;                    ///< of one process
+  double kernels_s = 0, held_s = 0;  ///< of one process
   double gpu_share = 0;
   double turn_s = 0;
   double steps_ahead = 0;
@@ -76,6 +76,7 @@ struct JobAlone {
                    "kernels of a step of one process; what a measured step leaves unexplained, if "
                    "the input does not bind",
                    &Self::gpu_s);
+    field("kernels_s", "s", "the kernels of a step as forecast", &Self::kernels_s);
     field("held_s", "s",
           "time for which a step holds the GPU: with time slices also gaps between launches, which "
           "are too short to pass it on",
@@ -102,6 +103,7 @@ struct SharedJob {
   Interval relative_speed;  ///< over that alone, at most 1
   Interval steps_per_s;
   std::string slice;
+  int64_t memory_bytes = 0;
   bool keeps_up = true;
 
   template <typename Fields>
@@ -116,8 +118,10 @@ struct SharedJob {
                    "speed over that alone; of a server with a rate: of its steps",
                    &Self::relative_speed);
     field.interval({"steps_per_s", "steps_per_s_low", "steps_per_s_high"}, "1/s",
-                   "steps; of a server: answered requests", &Self::steps_per_s);
+                   "steps of each process; of a server: answered requests", &Self::steps_per_s);
     field("slice", "", "profile of MIG; empty: none", &Self::slice);
+    field("memory_bytes", "bytes", "peak of all its processes; with slices on its slice",
+          &Self::memory_bytes);
     field("keeps_up", "", "a server's queue does not grow without bound", &Self::keeps_up);
   }
 };

@@ -60,8 +60,6 @@ std::vector<OptionGroup> serve_groups() {
   return groups;
 }
 
-bool is_loopback(const std::string& host) { return host == "::1" || host.starts_with("127."); }
-
 void run_serve(const Command& command, const Given& given) {
   Serve asked;
   OptionIndex(command.groups()).read(given, &asked);
@@ -69,7 +67,7 @@ void run_serve(const Command& command, const Given& given) {
   server::ApiOptions api_options{.token = token != nullptr && !asked.open ? token : "",
                                  .request_bytes = asked.megabytes << 20,
                                  .request_seconds = static_cast<double>(asked.seconds)};
-  if (!is_loopback(asked.host) && api_options.token.empty() && !asked.open)
+  if (!server::is_loopback(asked.host) && api_options.token.empty() && !asked.open)
     throw UsageError(
         fmt::format("--host {} is reached by other machines: set the variable "
                     "TILECAST_TOKEN, which each request must then state, or give "
@@ -77,7 +75,12 @@ void run_serve(const Command& command, const Given& given) {
                     printable(asked.host)));
   api_options.hosts.push_back(
       asked.host.find(':') == std::string::npos ? asked.host : fmt::format("[{}]", asked.host));
-  for (const std::string& name : asked.names) api_options.hosts.push_back(lower_case(name));
+  for (const std::string& name : asked.names) {
+    if (name.find_first_of(": /") != std::string::npos)
+      throw UsageError(
+          fmt::format("--allow-host: expected a name without port, found '{}'", shown_name(name)));
+    api_options.hosts.push_back(lower_case(name));
+  }
   const server::Api api(api_options, asked.forecaster.load());
   server::HttpServer http(api, {.host = asked.host,
                                 .port = static_cast<uint16_t>(asked.port),

@@ -156,6 +156,8 @@ void JobReader::add_object(const JsonObject& object, const std::string& where) {
     const std::string key = key_of(item.key());
     if (std::find(further_.begin(), further_.end(), key) != further_.end())
       asked.further.emplace(key, item.value());
+    else if (key == "model" && item.value().is_object())
+      asked.job.model = model_from_text(item.value().dump(), where);
     else if (key == "model")
       model = option_text(object, item.key());
     else if (key == "gpu" || key == "cluster")
@@ -163,10 +165,12 @@ void JobReader::add_object(const JsonObject& object, const std::string& where) {
     else
       words.push_back({key, option_text(object, item.key())});
   }
-  if (model.empty()) refuse(where, "states no model: expected \"model\"");
+  if (model.empty() && !asked.job.model.content)
+    refuse(where, "states no model: expected \"model\"");
+  const ModelRef content = asked.job.model;
   asked.job = job_of(words, where);
   try {
-    asked.job.model = model_of(model);
+    asked.job.model = model.empty() ? content : model_of(model);
   } catch (const Error& error) {
     throw Error(error.kind(), where + ": " + error.what());
   }

@@ -4,7 +4,8 @@
 //
 // A text is "MODEL option=value ...": "resnet-50 mode=training batch=64 loader_s=0.02". A file is
 // {"jobs": [{"model": "resnet-50", "mode": "training", "batch": 64, "loader_s": 0.02}, ...]}, with
-// texts allowed in place of objects; an object may also be given as a text. Options are those of a
+// texts allowed in place of objects; an object may also be given as a text. A model is a name, a
+// path, or the object of a config. Options are those of a
 // forecast and the bounds of a job.
 
 #include <map>

@@ -306,7 +306,7 @@ class SliceEvaluator : public SharingEvaluator {
       if (&row == &*reference) continue;
       const auto there = on_slice(row.slice);
       if (!there) continue;
-      const double r = speed_with_kernels(whole->job, there->kernels_s / whole->kernels_s);
+      const double r = speed_with_kernels(whole->job, there->job.kernels_s / whole->job.kernels_s);
       result_.points.push_back({.gpu = device.id,
                                 .job = row.job,
                                 .slice = row.slice,

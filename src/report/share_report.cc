@@ -35,7 +35,7 @@ std::string jobs_table(const ShareForecast& f, const TableStyle& style) {
                           slices ? percent(job.alone.sm_share) : format_seconds(job.alone.turn_s),
                           fmt::format("{:.2f}", r.value),
                           fmt::format("{:.2f}-{:.2f}", r.low, r.high),
-                          format_count(job.steps_per_s), format_bytes(job.alone.memory_bytes)});
+                          format_count(job.steps_per_s), format_bytes(job.memory_bytes)});
   }
   std::string out =
       format_text_table(in_one_line(std::move(table), style, 2, {"mode", "turn", "SMs"}), style, 2);

@@ -33,7 +33,7 @@ std::optional<std::string> decoded(std::string_view text) {
   };
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '%') {
-      out += text[i] == '+' ? ' ' : text[i];
+      out += text[i];
       continue;
     }
     if (i + 2 >= text.size()) return std::nullopt;
@@ -92,6 +92,21 @@ std::string_view title_of(int status) {
   }
 }
 
+/// What would make a model fit is searched for only where it is shown.
+bool shows_memory(const std::string& fields) {
+  return fields.empty() || fields.find("memory") != std::string::npos;
+}
+
+/// In a time that does not tell how much of it is right.
+bool is_same(std::string_view a, std::string_view b) {
+  unsigned char difference = a.size() == b.size() ? 0 : 1;
+  for (size_t i = 0; i < a.size(); ++i)
+    difference = static_cast<unsigned char>(
+        difference | (static_cast<unsigned char>(a[i]) ^
+                      static_cast<unsigned char>(b.empty() ? 0 : b[i % b.size()])));
+  return difference == 0;
+}
+
 /// The name in a Host header, without the port.
 std::string host_name(const std::string& host) {
   const size_t colon = host.rfind(':');
@@ -107,6 +122,7 @@ bool is_catalog(std::string_view name) {
 Json options_json(const Question& question) {
   Json list = Json::array();
   for (const CommandOption& option : question.index().options()) {
+    if (!is_of_requests(option.keyword())) continue;
     Json entry = {{"name", option.keyword()},
                   {"help", option.help},
                   {"required", option.required},
@@ -138,19 +154,25 @@ Api::Api(ApiOptions options, std::shared_ptr<const Forecaster> forecaster)
 }
 
 bool Api::is_quick(const HttpRequest& request) {
-  if (request.method == "GET") return true;
+  const bool is_read = request.method == "GET" || request.method == "HEAD";
+  if (is_read) return true;
   const std::string_view target = request.target;
+  const std::string fields =
+      query_value(target.substr(std::min(target.find('?'), target.size() - 1) + 1), "fields");
   const auto asks = [&](std::string_view name) {
     return target.starts_with(kPrefix) && target.substr(kPrefix.size()).starts_with(name);
   };
-  if (!asks("forecast") && !asks("kernel") && !asks("collective")) return false;
-  // A model's content, many GPUs, and servers under load take longer.
+  const bool is_short = asks("kernel?") || asks("collective?") ||
+                        (asks("forecast?") && !fields.empty() && !shows_memory(fields));
+  // Content of a model, several ranks and servers under load take longer. A backslash could hide
+  // their names.
   constexpr size_t kShort = 2000;
   const auto has = [&](std::string_view word) {
     return request.body.find(word) != std::string::npos;
   };
-  return request.body.size() < kShort && !has("\"rate\"") && !has("\"concurrency\"") &&
-         !has("\"trace\"") && !has("\"cluster\"") && request.body.find('{', 1) == std::string::npos;
+  return is_short && request.body.size() < kShort && !has("\\") && !has("\"rate\"") &&
+         !has("\"concurrency\"") && !has("\"trace\"") && !has("\"cluster\"") &&
+         request.body.find('{', 1) == std::string::npos;
 }
 
 HttpResponse Api::ask(std::string_view name, std::string_view query,
@@ -165,15 +187,17 @@ HttpResponse Api::ask(std::string_view name, std::string_view query,
   const std::string where = "the body";
   const Json json = parse_json(body.empty() ? "{}" : body, where);
   const JsonObject object(json, where);
-  for (const char* key : {"max_memory", "max_seconds"}) {
-    if (object.has(key)) object.fail(key, "is set by the service: leave it out");
+  for (const std::string_view key : kOptionsOfTheService) {
+    if (object.has(std::string(key)))
+      object.fail(std::string(key), "is set by the service: leave it out");
   }
   const std::string fields = query_value(query, "fields"), format = query_value(query, "format");
-  // What would make a model fit is searched for only where it is shown.
-  const bool shows_memory = fields.empty() || fields.find("memory") != std::string::npos;
-  const Reply reply = question->ask(
-      given_of(*question, object),
-      {.forecaster = forecaster_, .detail = shows_memory ? Detail::kRemedies : Detail::kNumbers});
+  if (!fields.empty() && !format.empty())
+    return problem(400, "give `fields` or `format`: fields are those of JSON");
+  const Reply reply =
+      question->ask(given_of(*question, object),
+                    {.forecaster = forecaster_,
+                     .detail = shows_memory(fields) ? Detail::kRemedies : Detail::kNumbers});
   if (!fields.empty()) return {.body = selected_json(reply.answer, split(fields, ','))};
   const std::string wanted = format.empty() ? "json" : format;
   std::optional<std::string> text = view(reply.answer, wanted);
@@ -185,6 +209,38 @@ HttpResponse Api::ask(std::string_view name, std::string_view query,
           .body = *std::move(text)};
 }
 
+std::optional<HttpResponse> Api::refusal(const HttpRequest& request) const {
+  if (request.target == "/healthz") return std::nullopt;
+  const std::string host = host_name(request.host);
+  const auto& hosts = options_.hosts;
+  if (std::find(hosts.begin(), hosts.end(), host) == hosts.end())
+    return problem(403, fmt::format("the service is not called '{}'; --allow-host adds a name",
+                                    shown_name(host)));
+  if (!request.origin.empty() && request.origin != "http://" + request.host &&
+      request.origin != "https://" + request.host)
+    return problem(403, "requests from pages of other sites are refused");
+  if (!options_.token.empty() && !is_same(request.authorization, "Bearer " + options_.token))
+    return problem(401, "expected the header 'Authorization: Bearer TOKEN'");
+  return std::nullopt;
+}
+
+HttpResponse Api::metrics_text() const {
+  const Metrics& m = metrics_;
+  return {.content_type = "text/plain; version=0.0.4",
+          .body = fmt::format(
+              "# HELP tilecast_requests_total Requests that were answered.\n"
+              "# TYPE tilecast_requests_total counter\ntilecast_requests_total {}\n"
+              "# HELP tilecast_errors_total Answers with a status of 400 or more.\n"
+              "# TYPE tilecast_errors_total counter\ntilecast_errors_total {}\n"
+              "# HELP tilecast_refused_total Requests refused for too much work in progress.\n"
+              "# TYPE tilecast_refused_total counter\ntilecast_refused_total {}\n"
+              "# HELP tilecast_request_seconds_total Time spent on answers.\n"
+              "# TYPE tilecast_request_seconds_total counter\n"
+              "tilecast_request_seconds_total {:.6f}\n",
+              m.requests.load(), m.errors.load(), m.refused.load(),
+              static_cast<double>(m.microseconds.load()) / 1e6)};
+}
+
 HttpResponse Api::route(const HttpRequest& request) const {
   const std::string_view target = request.target;
   const size_t mark = target.find('?');
@@ -194,38 +250,13 @@ HttpResponse Api::route(const HttpRequest& request) const {
   if (!path) return problem(400, "the path is not encoded well");
   if (*path == "/healthz") return {.content_type = "text/plain", .body = "ok\n"};
 
-  const std::string host = host_name(request.host);
-  const auto& hosts = options_.hosts;
-  if (std::find(hosts.begin(), hosts.end(), host) == hosts.end())
-    return problem(403, fmt::format("the service is not called '{}'; --allow-host adds a name",
-                                    shown_name(host)));
-  if (!request.origin.empty() && request.origin != "http://" + request.host &&
-      request.origin != "https://" + request.host)
-    return problem(403, "requests from pages of other sites are refused");
-  if (!options_.token.empty() && request.authorization != "Bearer " + options_.token)
-    return problem(401, "expected the header 'Authorization: Bearer TOKEN'");
-
-  if (*path == "/metrics") {
-    const Metrics& m = metrics_;
-    return {.content_type = "text/plain; version=0.0.4",
-            .body = fmt::format(
-                "# HELP tilecast_requests_total Requests that were answered.\n"
-                "# TYPE tilecast_requests_total counter\ntilecast_requests_total {}\n"
-                "# HELP tilecast_errors_total Answers with a status of 400 or more.\n"
-                "# TYPE tilecast_errors_total counter\ntilecast_errors_total {}\n"
-                "# HELP tilecast_refused_total Requests refused for too much work in progress.\n"
-                "# TYPE tilecast_refused_total counter\ntilecast_refused_total {}\n"
-                "# HELP tilecast_request_seconds_total Time spent on answers.\n"
-                "# TYPE tilecast_request_seconds_total counter\n"
-                "tilecast_request_seconds_total {:.6f}\n",
-                m.requests.load(), m.errors.load(), m.refused.load(),
-                static_cast<double>(m.microseconds.load()) / 1e6)};
-  }
+  if (std::optional<HttpResponse> refused = refusal(request)) return *std::move(refused);
+  if (*path == "/metrics") return metrics_text();
   if (!path->starts_with(kPrefix))
     return problem(404, "there is nothing here; /v1/openapi.json describes the service");
   const std::string rest = path->substr(kPrefix.size());
   const std::string name = rest.substr(0, rest.find('/'));
-  const bool get = request.method == "GET";
+  const bool get = request.method == "GET" || request.method == "HEAD";
   if (get && rest == "openapi.json") return {.body = openapi()};
   if (get && name == "options") {
     Json all = Json::object();

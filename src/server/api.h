@@ -6,8 +6,10 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tilecast/forecast.h"
@@ -15,7 +17,7 @@
 namespace tilecast::server {
 
 struct HttpRequest {
-  std::string method, target, host, origin, authorization, accept, body;
+  std::string method, target, host, origin, authorization, body;
 };
 
 struct HttpResponse {
@@ -46,8 +48,12 @@ class Api {
   /// Answers any request; never throws but for lack of memory. Safe from any number of threads.
   HttpResponse answer(const HttpRequest& request) const;
 
-  /// Whether the answer surely takes well under a millisecond, so that it may be made where
-  /// connections are served. By the request alone.
+  /// Why a request is refused before its body is read: its host, origin or token; nullopt: it is
+  /// not.
+  std::optional<HttpResponse> refusal(const HttpRequest& request) const;
+
+  /// Whether the answer surely takes a few milliseconds at most, so that it may be made where
+  /// connections are served: chosen fields of a bundled model on one GPU, and catalogues.
   static bool is_quick(const HttpRequest& request);
 
   Metrics& metrics() const { return metrics_; }
@@ -55,6 +61,7 @@ class Api {
  private:
   HttpResponse route(const HttpRequest& request) const;
   HttpResponse ask(std::string_view name, std::string_view query, const std::string& body) const;
+  HttpResponse metrics_text() const;
 
   ApiOptions options_;
   std::shared_ptr<const Forecaster> forecaster_;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/text.h"
 #include "command/job_source.h"
 #include "tilecast/error.h"
@@ -35,9 +37,15 @@ GivenValue value_of(const CommandOption& option, const Json& value) {
                                   option.keyword());
     return given;
   }
-  if (option.kind == ValueKind::kGpu && value.is_object()) {
-    given.gpus = {gpu_from_text(value.dump(), option.keyword())};
-    given.texts = {given.gpus.front().id()};
+  const auto is_object = [](const Json& part) { return part.is_object(); };
+  if (option.kind == ValueKind::kGpu &&
+      (value.is_object() ||
+       (value.is_array() && std::any_of(value.begin(), value.end(), is_object)))) {
+    for (const Json& part : value.is_array() ? value : Json::array({value})) {
+      given.gpus.push_back(part.is_object() ? gpu_from_text(part.dump(), option.keyword())
+                                            : load_gpu_ref(text_of(option, part)));
+      given.texts.push_back(given.gpus.back().id());
+    }
     return given;
   }
   if (value.is_array() && (option.repeated || option.list)) {

@@ -12,14 +12,18 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/strand.hpp>
+#include <boost/asio/write.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <chrono>
+#include <cstdio>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -35,6 +39,38 @@ using asio::ip::tcp;
 using beast::error_code;
 
 constexpr uint32_t kMostHeaderBytes = 16 << 10;
+/// Of all bodies that are on their way; the largest ones wait for room (503).
+constexpr size_t kMostBodyBytes = 256 << 20;
+/// A connection that ends reads on for a while: what a client has sent and nobody reads would
+/// reset the connection before the client has seen its answer.
+constexpr size_t kMostDroppedBytes = 1 << 20;
+constexpr int kDropSeconds = 2;
+/// Descriptors that are left for files and the like.
+constexpr rlim_t kSpareDescriptors = 64;
+
+/// As many connections as there may be open files, once the limit is as high as it may be.
+size_t most_connections(size_t wanted) {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return wanted;
+  limit.rlim_cur = limit.rlim_max;
+  ::setrlimit(RLIMIT_NOFILE, &limit);
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return wanted;
+  const rlim_t room = limit.rlim_cur > 2 * kSpareDescriptors ? limit.rlim_cur - kSpareDescriptors
+                                                             : limit.rlim_cur / 2;
+  return std::min<size_t>(wanted, room);
+}
+
+/// Runs what is posted to a context. What throws ends alone: it is no reason to end the service.
+void run_context(asio::io_context& context) {
+  while (true) {
+    try {
+      context.run();
+      return;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "tilecast: a connection ended: {}\n", error.what());
+    }
+  }
+}
 
 std::string text_of(beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -49,14 +85,19 @@ struct HttpServer::Impl {
   asio::io_context io;     ///< connections
   asio::io_context long_;  ///< long answers
   asio::executor_work_guard<asio::io_context::executor_type> long_work{long_.get_executor()};
-  tcp::acceptor acceptor{io};
-  asio::signal_set signals{io, SIGINT, SIGTERM};
+  /// Of what is not a connection: the acceptor, signals, the pause.
+  asio::strand<asio::io_context::executor_type> strand{asio::make_strand(io)};
+  tcp::acceptor acceptor{strand};
+  asio::signal_set signals{strand, SIGINT, SIGTERM};
+  asio::steady_timer pause{strand};
   std::atomic<bool> stopping{false};
-  std::atomic<size_t> waiting{0};
+  std::atomic<size_t> waiting{0}, body_bytes{0};
   std::mutex mutex;
   std::set<Session*> sessions;  ///< that are open
 
-  Impl(const Api& served, const HttpOptions& asked) : api(served), options(asked) {}
+  Impl(const Api& served, const HttpOptions& asked) : api(served), options(asked) {
+    options.most_connections = most_connections(asked.most_connections);
+  }
 
   void accept();
   void stop();
@@ -69,6 +110,7 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
     server_.sessions.insert(this);
   }
   ~Session() {
+    take_body_room(0);
     const std::lock_guard lock(server_.mutex);
     server_.sessions.erase(this);
   }
@@ -89,61 +131,116 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
  private:
   void read() {
     if (server_.stopping) return close();
+    take_body_room(0);
     parser_.emplace();
     parser_->body_limit(server_.options.most_body_bytes);
     parser_->header_limit(kMostHeaderBytes);
     stream_.expires_after(std::chrono::seconds(server_.options.idle_seconds));
     idle_ = true;
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = shared_from_this()](error_code code, size_t) { self->on_read(code); });
+    http::async_read_header(
+        stream_, buffer_, *parser_,
+        [self = shared_from_this()](error_code code, size_t) { self->on_header(code); });
   }
 
-  void on_read(error_code code) {
+  /// What is refused by its header alone is refused before its body is read.
+  void on_header(error_code code) {
     idle_ = false;
-    if (code == http::error::body_limit)
-      return refuse(
-          413, fmt::format("a body has at most {}",
-                           format_bytes(static_cast<int64_t>(server_.options.most_body_bytes))));
-    if (code == http::error::end_of_stream || code == beast::error::timeout ||
-        code == asio::error::operation_aborted || code == asio::error::connection_reset)
-      return close();
-    if (code) return refuse(400, "this is no HTTP request: " + code.message());
+    if (code) return on_broken(code);
+    request_ = request_of_header();
     keep_alive_ = parser_->get().keep_alive();
-    HttpRequest request = take_request();
-    if (Api::is_quick(request)) return write(server_.api.answer(request));
+    if (std::optional<HttpResponse> refused = server_.api.refusal(request_))
+      return end_with(*std::move(refused));
+    const auto length = parser_->content_length();
+    const size_t body = length               ? static_cast<size_t>(*length)
+                        : parser_->chunked() ? server_.options.most_body_bytes
+                                             : 0;
+    if (!take_body_room(body)) return end_with(too_much("too many bodies are on their way"));
+    if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) return go_on();
+    read_body();
+  }
+
+  void go_on() {
+    static constexpr std::string_view kGoOn = "HTTP/1.1 100 Continue\r\n\r\n";
+    asio::async_write(stream_, asio::buffer(kGoOn.data(), kGoOn.size()),
+                      [self = shared_from_this()](error_code code, size_t) {
+                        if (code) return self->close();
+                        self->read_body();
+                      });
+  }
+
+  void read_body() {
+    http::async_read(stream_, buffer_, *parser_,
+                     [self = shared_from_this()](error_code code, size_t) { self->on_body(code); });
+  }
+
+  void on_body(error_code code) {
+    if (code) return on_broken(code);
+    request_.body = std::move(parser_->get().body());
+    if (Api::is_quick(request_)) return write(server_.api.answer(request_));
     if (server_.waiting.fetch_add(1) >= server_.options.most_waiting) {
       --server_.waiting;
-      ++server_.api.metrics().refused;
-      HttpResponse response = problem(503, "too many long answers are in progress");
-      response.headers.emplace_back("Retry-After", "1");
-      return write(std::move(response));
+      return write(too_much("too many long answers are in progress"));
     }
     stream_.expires_never();
     // The connection counts as work meanwhile: a service that stops waits for it.
-    asio::post(server_.long_, [self = shared_from_this(), request = std::move(request),
-                               work = asio::make_work_guard(stream_.get_executor())] {
-      auto response = std::make_shared<HttpResponse>(self->server_.api.answer(request));
-      --self->server_.waiting;
-      asio::post(self->stream_.get_executor(),
-                 [self, response] { self->write(std::move(*response)); });
-    });
+    asio::post(server_.long_,
+               [self = shared_from_this(), work = asio::make_work_guard(stream_.get_executor())] {
+                 auto response = std::make_shared<HttpResponse>(
+                     self->server_.stopping ? problem(503, "the service ends")
+                                            : self->server_.api.answer(self->request_));
+                 --self->server_.waiting;
+                 asio::post(self->stream_.get_executor(),
+                            [self, response] { self->write(std::move(*response)); });
+               });
   }
 
-  HttpRequest take_request() {
-    auto message = parser_->release();
+  void on_broken(error_code code) {
+    if (code == http::error::body_limit)
+      return end_with(problem(
+          413, fmt::format("a body has at most {}",
+                           format_bytes(static_cast<int64_t>(server_.options.most_body_bytes)))));
+    if (code == http::error::end_of_stream || code == beast::error::timeout ||
+        code == asio::error::operation_aborted || code == asio::error::connection_reset)
+      return close();
+    end_with(problem(400, "this is no HTTP request: " + code.message()));
+  }
+
+  HttpRequest request_of_header() const {
+    const auto& message = parser_->get();
     const auto header = [&](http::field field) { return text_of(message[field]); };
     return {.method = text_of(message.method_string()),
             .target = text_of(message.target()),
             .host = header(http::field::host),
             .origin = header(http::field::origin),
             .authorization = header(http::field::authorization),
-            .accept = header(http::field::accept),
-            .body = std::move(message.body())};
+            .body = {}};
   }
 
-  void refuse(int status, const std::string& detail) {
+  /// Takes so much of the room for bodies in place of what it had. False: there is not so much.
+  bool take_body_room(size_t bytes) {
+    server_.body_bytes -= std::exchange(body_room_, 0);
+    if (bytes == 0) return true;
+    if (server_.body_bytes.fetch_add(bytes) + bytes > kMostBodyBytes) {
+      server_.body_bytes -= bytes;
+      return false;
+    }
+    body_room_ = bytes;
+    return true;
+  }
+
+  HttpResponse too_much(const std::string& detail) const {
+    ++server_.api.metrics().refused;
+    HttpResponse response = problem(503, detail);
+    response.headers.emplace_back("Retry-After", "1");
+    return response;
+  }
+
+  /// The answer to a request whose body is not read: the connection ends with it.
+  void end_with(HttpResponse&& answer) {
     keep_alive_ = false;
-    write(problem(status, detail));
+    ++server_.api.metrics().requests;
+    ++server_.api.metrics().errors;
+    write(std::move(answer));
   }
 
   void write(HttpResponse&& answer) {
@@ -155,8 +252,9 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
     response_.set("Content-Security-Policy", "default-src 'none'");
     for (const auto& [name, value] : answer.headers) response_.set(name, value);
     response_.keep_alive(keep_alive_ && !server_.stopping);
-    response_.body() = std::move(answer.body);
-    response_.prepare_payload();
+    const size_t length = answer.body.size();
+    if (request_.method != "HEAD") response_.body() = std::move(answer.body);
+    response_.content_length(length);
     stream_.expires_after(std::chrono::seconds(server_.options.idle_seconds));
     http::async_write(stream_, response_, [self = shared_from_this()](error_code code, size_t) {
       if (code || self->response_.need_eof()) return self->close();
@@ -167,6 +265,18 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
   void close() {
     error_code code;
     stream_.socket().shutdown(tcp::socket::shutdown_send, code);
+    if (code) return;
+    stream_.expires_after(std::chrono::seconds(kDropSeconds));
+    drop();
+  }
+
+  void drop() {
+    buffer_.clear();
+    stream_.async_read_some(buffer_.prepare(kMostHeaderBytes),
+                            [self = shared_from_this()](error_code code, size_t bytes) {
+                              self->dropped_ += bytes;
+                              if (!code && self->dropped_ < kMostDroppedBytes) self->drop();
+                            });
   }
 
   beast::tcp_stream stream_;
@@ -174,6 +284,8 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
+  HttpRequest request_;
+  size_t body_room_ = 0, dropped_ = 0;
   bool keep_alive_ = true;
   bool idle_ = false;
 };
@@ -182,27 +294,33 @@ void HttpServer::Impl::accept() {
   acceptor.async_accept(asio::make_strand(io), [this](error_code code, tcp::socket socket) {
     if (!acceptor.is_open()) return;
     bool full = false;
-    if (!code) {
-      {
-        const std::lock_guard lock(mutex);
-        full = sessions.size() >= options.most_connections;
-      }
+    {
+      const std::lock_guard lock(mutex);
+      full = sessions.size() >= options.most_connections;
+    }
+    if (!code && !full) {
       error_code ignored;
       socket.set_option(tcp::no_delay(true), ignored);
-      if (!full) std::make_shared<Session>(std::move(socket), *this)->start();
+      std::make_shared<Session>(std::move(socket), *this)->start();
     }
+    if (!code) return accept();
     // Without descriptors, the next one would fail at once.
-    if (code) std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    accept();
+    constexpr auto kPause = std::chrono::milliseconds(10);
+    pause.expires_after(kPause);
+    pause.async_wait([this](error_code) {
+      if (acceptor.is_open()) accept();
+    });
   });
 }
 
 void HttpServer::Impl::stop() {
   if (stopping.exchange(true)) return;
-  asio::post(io, [this] {
+  asio::post(strand, [this] {
     error_code code;
     acceptor.close(code);
     signals.cancel(code);
+    signals.clear(code);  // another signal ends the process
+    pause.cancel();
     std::vector<std::shared_ptr<Session>> open;
     {
       const std::lock_guard lock(mutex);
@@ -214,18 +332,25 @@ void HttpServer::Impl::stop() {
   });
 }
 
+bool is_loopback(const std::string& address) {
+  error_code code;
+  const asio::ip::address parsed = asio::ip::make_address(address, code);
+  if (code)
+    throw Error(ErrorKind::kInput, fmt::format("`host`: expected an address like 127.0.0.1 or ::1, "
+                                               "found '{}'",
+                                               shown_name(address)));
+  return parsed.is_loopback();
+}
+
 HttpServer::HttpServer(const Api& api, const HttpOptions& options)
     : impl_(std::make_unique<Impl>(api, options)) {
   const auto fail = [&](const error_code& code) {
     throw Error(ErrorKind::kIo, fmt::format("cannot listen on {}, port {}: {}",
                                             printable(options.host), options.port, code.message()));
   };
+  is_loopback(options.host);  // throws if it is no address
   error_code code;
-  const asio::ip::address address = asio::ip::make_address(options.host, code);
-  if (code)
-    throw Error(ErrorKind::kInput, fmt::format("`host`: expected an address like 127.0.0.1 or ::1, "
-                                               "found '{}'",
-                                               shown_name(options.host)));
+  const asio::ip::address address = asio::ip::make_address(options.host);
   const tcp::endpoint endpoint(address, options.port);
   tcp::acceptor& acceptor = impl_->acceptor;
   if (acceptor.open(endpoint.protocol(), code)) fail(code);
@@ -245,18 +370,18 @@ void HttpServer::run() {
   impl_->signals.async_wait([this](error_code code, int) {
     if (!code) impl_->stop();
   });
-  impl_->accept();
+  asio::post(impl_->strand, [this] { impl_->accept(); });
   std::vector<std::thread> long_threads, io_threads;
   for (int i = 0; i < workers; ++i) {
     long_threads.emplace_back([this] {
       // Quick answers go first. On Linux, a priority is a thread's.
       constexpr int kLow = 10;
       ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), kLow);
-      impl_->long_.run();
+      run_context(impl_->long_);
     });
   }
-  for (int i = 1; i < threads; ++i) io_threads.emplace_back([this] { impl_->io.run(); });
-  impl_->io.run();
+  for (int i = 1; i < threads; ++i) io_threads.emplace_back([this] { run_context(impl_->io); });
+  run_context(impl_->io);
   for (std::thread& thread : io_threads) thread.join();
   impl_->long_work.reset();
   for (std::thread& thread : long_threads) thread.join();

@@ -17,12 +17,16 @@ struct HttpOptions {
   int threads = 0;       ///< that serve connections; 0: one a core
   int workers = 0;       ///< that make long answers, at a low priority; 0: one a core
   size_t most_body_bytes = 8 << 20;
-  size_t most_connections = 12'000;
-  size_t most_waiting = 64;  ///< long answers that wait for a worker
-  int idle_seconds = 30;     ///< for a whole request to arrive, and for its answer to leave
+  size_t most_connections = 12'000;  ///< fewer where the process may open fewer files
+  size_t most_waiting = 64;          ///< long answers that wait for a worker
+  int idle_seconds = 30;             ///< for a whole request to arrive, and for its answer to leave
 };
 
-/// Serves until `stop`, SIGINT or SIGTERM; what is in progress is finished then.
+/// Whether only this machine reaches the address. Throws Error{kInput} for a text that is none.
+bool is_loopback(const std::string& address);
+
+/// Serves until `stop`, SIGINT or SIGTERM; answers that are being made are finished then, those
+/// that wait are not made. A second signal ends the process.
 class HttpServer {
  public:
   /// Listens. Throws Error{kIo} where it cannot.

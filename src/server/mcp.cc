@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "command/question.h"
@@ -49,8 +52,15 @@ OrderedJson call(const Api& api, const Json& params) {
   std::string query = "format=table";
   if (arguments.contains("fields")) {
     std::vector<std::string> fields;
-    for (const Json& field : arguments["fields"])
-      fields.push_back(field.is_string() ? field.get<std::string>() : field.dump());
+    for (const Json& field : arguments["fields"]) {
+      const std::string name = field.is_string() ? field.get<std::string>() : field.dump();
+      const bool is_name = std::all_of(name.begin(), name.end(), [](char c) {
+        return c == '_' || is_digit(c) || (c >= 'a' && c <= 'z');
+      });
+      if (!is_name || name.empty())
+        throw RpcError{kBadParams, fmt::format("'{}' is no field", shown_name(name))};
+      fields.push_back(name);
+    }
     query = "fields=" + join(fields, ",");
     arguments.erase("fields");
   }

@@ -91,6 +91,11 @@ OrderedJson responses(OrderedJson schema) {
 
 }  // namespace
 
+bool is_of_requests(std::string_view keyword) {
+  return std::find(std::begin(kOptionsOfTheService), std::end(kOptionsOfTheService), keyword) ==
+         std::end(kOptionsOfTheService);
+}
+
 const Question* find_served(std::string_view name) {
   for (const Question& question : questions()) {
     if (question.name == name && !question.is_local) return &question;
@@ -101,7 +106,7 @@ const Question* find_served(std::string_view name) {
 OrderedJson request_schema(const Question& question) {
   OrderedJson properties = OrderedJson::object(), required = OrderedJson::array();
   for (const CommandOption& option : question.index().options()) {
-    if (option.keyword() == "max_memory" || option.keyword() == "max_seconds") continue;
+    if (!is_of_requests(option.keyword())) continue;
     OrderedJson property = value_schema(option);
     property["description"] = option.help;
     properties[option.keyword()] = std::move(property);

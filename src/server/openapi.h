@@ -10,6 +10,12 @@
 
 namespace tilecast::server {
 
+/// Options that the service sets for all requests.
+inline constexpr std::string_view kOptionsOfTheService[] = {"max_memory", "max_seconds", "weights",
+                                                            "calibration"};
+/// Whether a request may have the option of this keyword.
+bool is_of_requests(std::string_view keyword);
+
 /// The question of that name, if the service answers it; nullptr: it does not.
 const Question* find_served(std::string_view name);
 

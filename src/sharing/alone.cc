@@ -27,7 +27,7 @@ struct StepWork {
   double repeats = 1;   ///< of the kernels in a step
   double launches = 0;  ///< by the host, of a step: a captured graph is none of them
   int64_t peak_bytes = 0, framework_bytes = 0, usable_bytes = 0;
-  bool open = false, is_server = false;
+  bool open = false, is_server = false, keeps_up = true;
   std::string mode;
 };
 
@@ -87,6 +87,7 @@ StepWork work_of(const GenerationForecast& f) {
   const double spread_low = f.tpot.low / f.tpot.value, spread_high = f.tpot.high / f.tpot.value;
   const double busy = step * std::min(1.0, f.serving->busy_share);
   work.is_server = true;
+  work.keeps_up = f.serving->keeps_up;
   work.open = f.serving->rate > 0 || f.serving->trace;
   work.step_s = work.open ? Interval{step, step, step}
                           : Interval{step, step * spread_low, step * spread_high};
@@ -109,19 +110,6 @@ double input_binds(const JobBounds& bounds, double step_s, const SharingConstant
   return x * x * (3 - 2 * x);
 }
 
-Interval step_time(const StepWork& work, const JobBounds& bounds) {
-  if (bounds.steps_per_s) {
-    const double step = 1 / *bounds.steps_per_s;
-    return {step, step, step};
-  }
-  const double loader = bounds.loader_s.value_or(0);
-  const auto with_loader = [&](double step) {
-    return bounds.prefetch > 0 ? std::max(step, loader) : step + loader;
-  };
-  return {with_loader(work.step_s.value), with_loader(work.step_s.low),
-          with_loader(work.step_s.high)};
-}
-
 /// Sums over the kernels of a step.
 struct KernelSums {
   double overlap = 0, filled_s = 0, seconds = 0, bytes = 0;
@@ -141,34 +129,47 @@ KernelSums sums_of(const StepWork& work, double quantum_s, double stretch) {
   return sums;
 }
 
+/// The step, where it takes no less than this.
+Interval at_least(const Interval& step, const Interval& least, double more) {
+  return {std::max(step.value, least.value + more), std::max(step.low, least.low + more),
+          std::max(step.high, least.high + more)};
+}
+
 JobAlone alone_of(const StepWork& work, const JobBounds& bounds, ShareHow how,
                   const Device& device) {
   const SharingConstants& c = bundled_laws().sharing;
   const bool slices = how == ShareHow::kTimeSlice;
-  JobAlone job{.step_s = step_time(work, bounds),
+  JobAlone job{.step_s = step_time(work.step_s, bounds),
                .measured = bounds.steps_per_s.has_value(),
                .processes = bounds.processes,
                .open = work.open && !bounds.steps_per_s,
-               .memory_bytes =
-                   work.peak_bytes + (bounds.processes - 1) *
-                                         (work.is_server ? work.peak_bytes : work.framework_bytes)};
-  const double step = job.step_s.value, processes = static_cast<double>(bounds.processes);
+               .memory_bytes = bounds.processes * work.peak_bytes};
+  const double processes = static_cast<double>(bounds.processes);
+  // A measured step has the gaps of a slow host; a forecast one those that it waits for.
+  const double waits = work.is_server ? 0 : std::max(0.0, work.step_s.value - work.kernels_s.value);
+  // Processes that all want the GPU wait for each other.
+  if (!job.measured)
+    job.step_s =
+        at_least(job.step_s, scaled(work.kernels_s, processes), slices ? processes * waits : 0);
+  const double step = job.step_s.value;
   job.launches = work.launches;
+  job.kernels_s = work.kernels_s.value;
 
   // What neither kernels nor launches nor the input explain of a measured step is time of the GPU.
   const double binds = input_binds(bounds, step, c);
   const double kernels = work.kernels_s.value;
   double gpu = kernels;
-  if (job.measured)
+  if (job.measured) {
     gpu += (1 - binds) * (std::max(kernels, step - job.launches * c.launch_s) - kernels);
+    gpu = std::min(gpu, step / processes);  // a measured time is believed
+  }
   const double stretch = gpu / kernels;
   job.gpu_s = {gpu, std::min(gpu, std::max(work.kernels_s.low, gpu * work.kernels_s.low / kernels)),
                gpu * work.kernels_s.high / kernels};
 
   const KernelSums sums = sums_of(work, slices ? c.slice_turn_s : c.kernel_turn_s, stretch);
   job.turn_s = mean_turn_s(gpu, sums.overlap);
-  // A measured step has the gaps of a slow host; a forecast one those that it waits for.
-  const double gaps = job.measured ? job.launches * c.launch_s : work.step_s.value - kernels;
+  const double gaps = job.measured ? job.launches * c.launch_s : waits;
   job.held_s = gpu + (slices && !work.is_server ? gaps : 0);
   job.gpu_share = std::clamp(processes * job.held_s / step, kLeastShare, kLargestShare);
   job.sm_share = sums.seconds > 0 ? sums.filled_s / sums.seconds : 0;
@@ -186,6 +187,18 @@ JobAlone alone_of(const StepWork& work, const JobBounds& bounds, ShareHow how,
 }
 
 }  // namespace
+
+Interval step_time(const Interval& step_s, const JobBounds& bounds) {
+  if (bounds.steps_per_s) {
+    const double step = 1 / *bounds.steps_per_s;
+    return {step, step, step};
+  }
+  const double loader = bounds.loader_s.value_or(0);
+  const auto with_loader = [&](double step) {
+    return bounds.prefetch > 0 ? std::max(step, loader) : step + loader;
+  };
+  return {with_loader(step_s.value), with_loader(step_s.low), with_loader(step_s.high)};
+}
 
 TurnTaker turn_taker(const JobAlone& job) {
   return {.share = job.gpu_share,
@@ -205,7 +218,7 @@ AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Jo
           const StepWork work = work_of(forecast);
           AloneForecast alone{.job = alone_of(work, job.bounds, how, gpu.content->device),
                               .mode = work.mode,
-                              .kernels_s = work.kernels_s.value,
+                              .keeps_up = work.keeps_up,
                               .framework_bytes = work.framework_bytes,
                               .usable_bytes = work.usable_bytes};
           if constexpr (requires { assumptions(forecast); })
@@ -221,7 +234,8 @@ AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Jo
 }
 
 double speed_with_kernels(const JobAlone& job, double ratio) {
-  const double share = job.gpu_s.value / job.step_s.value;
+  if (job.open) return std::min(1.0, 1 / ratio);  // of its work while there is some
+  const double share = static_cast<double>(job.processes) * job.gpu_s.value / job.step_s.value;
   const double busy = std::min(1.0, share);
   return std::min(1.0, 1 / (1 - busy + busy * ratio));
 }

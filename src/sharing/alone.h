@@ -15,7 +15,7 @@ namespace tilecast {
 struct AloneForecast {
   JobAlone job;
   std::string mode;      ///< inference, training, generation or server
-  double kernels_s = 0;  ///< of a step, forecast
+  bool keeps_up = true;  ///< a server, with its requests alone
   int64_t framework_bytes = 0, usable_bytes = 0;
   std::vector<std::string> assumptions;
 };
@@ -23,6 +23,9 @@ struct AloneForecast {
 /// Throws Error that names the job.
 AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Job& job,
                        ShareHow how);
+
+/// The measured time of a step, else the forecast one with its input.
+Interval step_time(const Interval& step_s, const JobBounds& bounds);
 
 TurnTaker turn_taker(const JobAlone& job);
 

@@ -8,11 +8,14 @@
 #include <numbers>
 #include <numeric>
 
+#include "base/budget.h"
+
 namespace tilecast {
 namespace {
 
-/// Largest number of states for which three jobs and more are a chain: it takes about 1 ms then.
-constexpr size_t kMostStates = 100;
+/// Largest number of states of a chain, which takes some 10 ms then: two jobs that are 16 steps
+/// ahead have 289.
+constexpr size_t kMostStates = 400;
 
 /// A job with a whole number of units.
 struct Ring {
@@ -117,9 +120,11 @@ double mean_share(const Product& product) {
   return sum / weights;
 }
 
-bool is_small_chain(std::span<const TurnTaker> jobs) {
+/// Whether the chain tells their speeds: their work is their own, and the states are few.
+bool is_chain(std::span<const TurnTaker> jobs) {
   size_t states = 1;
   for (const TurnTaker& job : jobs) {
+    if (job.open) return false;
     states *= static_cast<size_t>(most_units(job)) + 1;
     if (states > kMostStates) return false;
   }
@@ -152,6 +157,7 @@ std::vector<double> internal::speeds_by_chain(std::span<const TurnTaker> jobs) {
 
 std::vector<double> internal::speeds_by_meeting(std::span<const TurnTaker> jobs) {
   constexpr int kRounds = 200;
+  constexpr double kSame = 1e-10;
   const size_t n = jobs.size();
   std::vector<double> there(n), speed(n, 1), weight(n), power(n);
   for (size_t i = 0; i < n; ++i) {
@@ -181,7 +187,13 @@ std::vector<double> internal::speeds_by_meeting(std::span<const TurnTaker> jobs)
         next[i] = std::min(1.0, u / share / time);
       }
     }
-    for (size_t i = 0; i < n; ++i) there[i] = 0.5 * (there[i] + next[i]);
+    double change = 0;
+    for (size_t i = 0; i < n; ++i) {
+      change = std::max(change, std::abs(next[i] - there[i]));
+      there[i] = 0.5 * (there[i] + next[i]);
+    }
+    if (change < kSame) break;
+    Budget::here().check("sharing a GPU");
   }
   for (double& r : speed) r = std::min(1.0, r);
   return speed;
@@ -189,10 +201,28 @@ std::vector<double> internal::speeds_by_meeting(std::span<const TurnTaker> jobs)
 
 std::vector<double> speeds_by_turns(std::span<const TurnTaker> jobs) {
   if (jobs.size() <= 1) return std::vector<double>(jobs.size(), 1.0);
-  const bool open =
-      std::any_of(jobs.begin(), jobs.end(), [](const TurnTaker& job) { return job.open; });
-  if (!open && (jobs.size() == 2 || is_small_chain(jobs))) return internal::speeds_by_chain(jobs);
-  return internal::speeds_by_meeting(jobs);
+  if (jobs.size() == 2 && is_chain(jobs)) return internal::speeds_by_chain(jobs);
+  std::vector<double> speeds = internal::speeds_by_meeting(jobs);
+  if (jobs.size() == 2) return speeds;
+  // How much more or less each pair slows down than by meeting. A job that hardly wants the GPU
+  // counts for nothing here too.
+  std::vector<double> exact(jobs.size()), met(jobs.size());
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    for (size_t j = i + 1; j < jobs.size(); ++j) {
+      Budget::here().check("sharing a GPU");
+      const std::array pair = {jobs[i], jobs[j]};
+      const std::vector<double> meeting = internal::speeds_by_meeting(pair);
+      const std::vector<double> chain = is_chain(pair) ? internal::speeds_by_chain(pair) : meeting;
+      exact[i] += 1 / chain[0] - 1;
+      exact[j] += 1 / chain[1] - 1;
+      met[i] += 1 / meeting[0] - 1;
+      met[j] += 1 / meeting[1] - 1;
+    }
+  }
+  for (size_t i = 0; i < jobs.size(); ++i) {
+    if (met[i] > 0) speeds[i] = 1 / (1 + (1 / speeds[i] - 1) * exact[i] / met[i]);
+  }
+  return speeds;
 }
 
 }  // namespace tilecast

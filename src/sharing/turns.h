@@ -24,9 +24,9 @@ struct TurnTaker {
 };
 
 /// Speeds of the jobs over those alone, at most 1. An open job's is that of its work while there is
-/// some. Exact for two jobs and a few shallow ones: a continuous-time Markov chain over the units
-/// at the GPU. Else, and with open jobs, each job meets the others with the probability that they
-/// are at the GPU.
+/// some. Two jobs are exact: a continuous-time Markov chain over the units at the GPU. Of more, and
+/// of open ones, each meets the others with the probability that they are at the GPU; slow-downs
+/// are then corrected by what the chain says of pairs.
 std::vector<double> speeds_by_turns(std::span<const TurnTaker> jobs);
 
 /// The mean time for which a job keeps the GPU: a turn ends with the kernel that runs when
