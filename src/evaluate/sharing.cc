@@ -276,6 +276,11 @@ class SliceEvaluator : public SharingEvaluator {
   using SharingEvaluator::SharingEvaluator;
 
   void run(const std::vector<SliceMeasurement>& rows) {
+    if (!table_.how.empty() || !table_.series.empty() || table_.pairs)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: its jobs have slices of their own: leave out `how`, `series` "
+                              "and `pairs`, which are of pairs",
+                              result_.file));
     std::map<std::pair<std::string, std::string>, std::vector<SliceMeasurement>> by_job;
     for (const SliceMeasurement& row : rows) by_job[{row.gpu, row.job}].push_back(row);
     for (const auto& [key, own] : by_job) job(key.first, key.second, own);

@@ -13,7 +13,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int kDraws = 120;
+constexpr int kDraws = 50;
 constexpr double kRounding = 1e-7;
 
 double log_uniform(Rng& rng, double low, double high) {
