@@ -43,7 +43,7 @@ constexpr uint32_t kMostHeaderBytes = 16 << 10;
 constexpr size_t kMostBodyBytes = 256 << 20;
 /// A connection that ends reads on for a while: what a client has sent and nobody reads would
 /// reset the connection before the client has seen its answer.
-constexpr size_t kMostDroppedBytes = 1 << 20;
+constexpr size_t kMostDroppedBytes = 16 << 20;
 constexpr int kDropSeconds = 2;
 /// Descriptors that are left for files and the like.
 constexpr rlim_t kSpareDescriptors = 64;
