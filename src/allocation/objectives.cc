@@ -1,0 +1,169 @@
+// Objectives that divide the GPUs' time once: each job keeps its shares until it ends.
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+
+#include "allocation/linear_program.h"
+#include "allocation/problem.h"
+#include "allocation/queue.h"
+#include "allocation/shares_program.h"
+
+namespace tilecast {
+namespace {
+
+using Column = AllocationProblem::Column;
+
+std::vector<double> throughput_of(const AllocationProblem& problem, size_t variables) {
+  const std::vector<double> fastest = fastest_speeds(problem);
+  std::vector<double> objective(variables);
+  for (size_t c = 0; c < problem.columns.size(); ++c) {
+    for (const auto& [job, speed] : problem.columns[c].parts)
+      if (fastest[job] > 0) objective[c] += problem.jobs[job].weight * speed / fastest[job];
+  }
+  return objective;
+}
+
+/// A program with a variable for each column, the share of its time, and last the least of all
+/// jobs' speed / demand. Jobs without a demand are not asked.
+struct LeastProgram {
+  LinearProgram program;
+  double scale = 1;  ///< of the least one
+};
+
+LeastProgram least_program(const AllocationProblem& problem, const std::vector<double>& demands) {
+  LeastProgram least;
+  const SharesRows rows(problem, least.program);
+  const std::vector<double> fastest = fastest_speeds(problem);
+  double slowest = kNever;
+  for (size_t j = 0; j < demands.size(); ++j)
+    if (demands[j] > 0 && fastest[j] > 0) slowest = std::min(slowest, fastest[j] / demands[j]);
+  if (slowest < kNever) least.scale = slowest;
+  std::vector<int> demand_rows(demands.size(), -1);
+  for (size_t j = 0; j < demands.size(); ++j)
+    if (demands[j] > 0 && fastest[j] > 0)
+      demand_rows[j] = least.program.add_row(0, LinearProgram::kNoLimit);
+  std::vector<LinearProgram::Entry> entries;
+  for (const Column& column : problem.columns) {
+    rows.entries(column, entries);
+    for (const auto& [job, speed] : column.parts)
+      if (demand_rows[job] >= 0)
+        entries.push_back({demand_rows[job], speed / demands[job] / least.scale});
+    least.program.add_column(0, 1, entries, whole_if(problem.whole));
+  }
+  entries.clear();
+  for (const int row : demand_rows)
+    if (row >= 0) entries.push_back({row, -1});
+  least.program.add_column(0, entries.empty() ? 0 : LinearProgram::kNoLimit, entries);
+  return least;
+}
+
+Allocation allocation_of(const AllocationProblem& problem,
+                         const LinearProgram::Solution& solution) {
+  Allocation allocation{.feasible = solution.feasible, .proven = solution.proven, .placements = {}};
+  if (!solution.feasible) return allocation;
+  for (size_t c = 0; c < problem.columns.size(); ++c) {
+    const double share = std::min(1.0, solution.values[c]);
+    if (share > kLeastShare) allocation.placements.push_back({.column = c, .share = share});
+  }
+  return allocation;
+}
+
+/// The allocation whose least speed / demand is highest, which becomes its objective.
+Allocation maximize_least(const AllocationProblem& problem, const std::vector<double>& demands) {
+  const LeastProgram least = least_program(problem, demands);
+  std::vector<double> lowest(least.program.columns());
+  lowest.back() = 1;
+  const auto solution = least.program.maximize(
+      std::vector{lowest, throughput_of(problem, least.program.columns())}, gap_of(problem));
+  Allocation allocation = allocation_of(problem, solution);
+  if (solution.feasible) allocation.objective = solution.objective_values[0] * least.scale;
+  return allocation;
+}
+
+}  // namespace
+
+SharesRows::SharesRows(const AllocationProblem& problem, LinearProgram& program) {
+  for (size_t j = 0; j < problem.jobs.size(); ++j)
+    jobs_.push_back(program.add_row(-LinearProgram::kNoLimit, 1));
+  for (const AllocationProblem::Kind& kind : problem.kinds)
+    kinds_.push_back(program.add_row(-LinearProgram::kNoLimit, kind.gpus));
+}
+
+void SharesRows::entries(const Column& column, std::vector<LinearProgram::Entry>& entries) const {
+  entries.clear();
+  for (const auto& [job, speed] : column.parts) entries.push_back({jobs_[job], 1});
+  for (const auto& [kind, gpus] : column.uses) entries.push_back({kinds_[kind], gpus});
+}
+
+Allocation maximize_throughput(const AllocationProblem& problem) {
+  LinearProgram program;
+  const SharesRows rows(problem, program);
+  std::vector<LinearProgram::Entry> entries;
+  for (const Column& column : problem.columns) {
+    rows.entries(column, entries);
+    program.add_column(0, 1, entries, whole_if(problem.whole));
+  }
+  const auto solution =
+      program.maximize({throughput_of(problem, program.columns())}, gap_of(problem));
+  Allocation allocation = allocation_of(problem, solution);
+  if (solution.feasible) allocation.objective = solution.objective_values[0];
+  return allocation;
+}
+
+Allocation maximize_fairness(const AllocationProblem& problem) {
+  std::vector<double> demands = equal_speeds(problem);
+  for (size_t j = 0; j < demands.size(); ++j) demands[j] *= problem.jobs[j].weight;
+  return maximize_least(problem, demands);
+}
+
+Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
+  const std::vector<double> equal = equal_speeds(problem);
+  const auto equal_s = [&](size_t j) {
+    const AllocationProblem::Job& job = problem.jobs[j];
+    return (job.all_steps > 0 ? job.all_steps : job.steps) / equal[j];
+  };
+  const auto asked = [&](size_t j) { return equal[j] > 0 && problem.jobs[j].steps > 0; };
+  const auto ratio_of = [&](const Allocation& allocation) {
+    const std::vector<JobShare> shares = shares_of(problem, allocation);
+    double ratio = 0;
+    for (size_t j = 0; j < shares.size(); ++j)
+      if (asked(j))
+        ratio = std::max(ratio, (problem.jobs[j].elapsed_s + shares[j].finish_s) / equal_s(j));
+    return ratio;
+  };
+  // A ratio is reached if each job's speed meets a demand that follows from it. The allocation that
+  // exceeds these demands most has a lower ratio, and so on (as Dinkelbach's method for fractions).
+  std::vector<double> demands(problem.jobs.size());
+  for (size_t j = 0; j < demands.size(); ++j)
+    if (asked(j)) demands[j] = problem.jobs[j].steps / equal_s(j);
+  Allocation allocation = maximize_least(problem, demands);
+  if (!allocation.feasible) return allocation;
+  allocation.objective = ratio_of(allocation);
+  constexpr int kMostRounds = 30;
+  constexpr double kSame = 1e-6;
+  for (int round = 0; round < kMostRounds && std::isfinite(allocation.objective); ++round) {
+    for (size_t j = 0; j < demands.size(); ++j)
+      if (asked(j))
+        demands[j] =
+            problem.jobs[j].steps / (allocation.objective * equal_s(j) - problem.jobs[j].elapsed_s);
+    Allocation next = maximize_least(problem, demands);
+    if (!next.feasible) break;
+    next.objective = ratio_of(next);
+    const bool same = next.objective > allocation.objective * (1 - kSame);
+    if (next.objective < allocation.objective) allocation = std::move(next);
+    if (same) break;
+  }
+  return allocation;
+}
+
+Allocation minimize_makespan(const AllocationProblem& problem) {
+  if (problem.whole) return queue_for_makespan(problem);
+  std::vector<double> steps;
+  for (const AllocationProblem::Job& job : problem.jobs) steps.push_back(job.steps);
+  Allocation allocation = maximize_least(problem, steps);
+  allocation.objective = allocation.objective > 0 ? 1 / allocation.objective : kNever;
+  return allocation;
+}
+
+}  // namespace tilecast
