@@ -24,12 +24,13 @@ tilecast_layer(schema request)
 tilecast_layer(report schema)
 tilecast_layer(scenario importers passes lower predict placement sim memory request accelerator)
 tilecast_layer(allocation base)
-tilecast_layer(many scenario report allocation)
+tilecast_layer(sharing scenario laws)
+tilecast_layer(many scenario report sharing allocation)
 tilecast_layer(plan scenario schema)
-tilecast_layer(evaluate scenario measurements)
-tilecast_layer(command evaluate many plan report train)
+tilecast_layer(evaluate sharing measurements)
+tilecast_layer(command evaluate many plan report sharing train)
 tilecast_layer(cli command)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.
-tilecast_sees_facade(request schema scenario many plan evaluate train report command cli)
+tilecast_sees_facade(request schema scenario sharing many plan evaluate train report command cli)

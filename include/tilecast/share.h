@@ -50,29 +50,42 @@ struct Job {
 
 /// What a job takes alone, as the law of sharing needs it.
 struct JobAlone {
-  Interval step_s;     ///< time of a step: measured, or forecast with host and input
+  Interval step_s;  ///< measured, or forecast with host and input
   bool measured = false;
-  Interval gpu_s;      ///< the step's kernels on the GPU, of one process
-  double gpu_share = 0;   ///< of the time in which the job wants the GPU
-  double turn_s = 0;      ///< how long it keeps the GPU while another job waits
-  double sm_share = 0;    ///< SMs that its kernels fill while they run, mean over their time
-  double dram_share = 0;  ///< of the memory's bandwidth, mean over the step
-  double launches = 0;    ///< of a step
-  int64_t memory_bytes = 0;  ///< peak of all its processes, with their contexts
+  Interval gpu_s;     ///< of one process
+  double held_s = 0;  ///< of one process
+  double gpu_share = 0;
+  double turn_s = 0;
+  double steps_ahead = 0;
+  int64_t processes = 1;
+  bool open = false;
+  double sm_share = 0, dram_share = 0;
+  double launches = 0;
+  int64_t memory_bytes = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
     using Self = JobAlone;
     field.is("JobAlone", "What a job takes alone on the GPU.");
     field.interval({"step_s", "step_low_s", "step_high_s"}, "s",
-                   "time of a step: of a pass, of a batch of generated text, or between the requests "
-                   "of a server",
+                   "time of a step: a pass, a batch of generated texts, or a server's time between "
+                   "two answered requests",
                    &Self::step_s);
-    field("measured", "", "the step's time is from --steps-per-s", &Self::measured);
+    field("measured", "", "the time of a step is from steps_per_s", &Self::measured);
     field.interval({"gpu_s", "gpu_low_s", "gpu_high_s"}, "s",
-                   "the kernels of a step on the GPU, of one process", &Self::gpu_s);
+                   "kernels of a step of one process; what a measured step leaves unexplained, if "
+                   "the input does not bind",
+                   &Self::gpu_s);
+    field("held_s", "s",
+          "time for which a step holds the GPU: with time slices also gaps between launches, which "
+          "are too short to pass it on",
+          &Self::held_s);
     field("gpu_share", "", "share of the time in which the job wants the GPU", &Self::gpu_share);
     field("turn_s", "s", "how long it keeps the GPU while another job waits", &Self::turn_s);
+    field("steps_ahead", "", "steps that its host or loader may be ahead of the GPU",
+          &Self::steps_ahead);
+    field("processes", "", "of the job on this GPU", &Self::processes);
+    field("open", "", "a server whose requests arrive at a rate, whatever its speed", &Self::open);
     field("sm_share", "", "SMs that its kernels fill while they run", &Self::sm_share);
     field("dram_share", "", "share of the memory's bandwidth, mean over the step",
           &Self::dram_share);
@@ -127,10 +140,10 @@ struct ShareForecast {
     field("gpu_name", "", "the product name", &Self::gpu_name);
     field("how", "", "how they share it", &Self::how, {"time-slice", "mps", "streams", "mig"});
     field("jobs", "", "in the order of the question", &Self::jobs);
-    field.interval({"sum_of_relative_speeds", "sum_of_relative_speeds_low",
-                    "sum_of_relative_speeds_high"},
-                   "", "above 1: more work is done than by one job after the other",
-                   &Self::sum_of_relative_speeds);
+    field.interval(
+        {"sum_of_relative_speeds", "sum_of_relative_speeds_low", "sum_of_relative_speeds_high"}, "",
+        "above 1: more work is done than by one job after the other",
+        &Self::sum_of_relative_speeds);
     field("gpu_demand", "", "sum of the shares of time in which the jobs want the GPU",
           &Self::gpu_demand);
     field("dram_demand", "", "sum of the shares of the memory's bandwidth that they take alone",
@@ -173,6 +186,14 @@ struct ShareQuery {
   ShareHow how = ShareHow::kTimeSlice;
   PairEffects pairs;  ///< empty: none was measured
 };
+
+/// Relative speeds of jobs that take turns on one GPU, each at most 1. A pure function: the order
+/// of the jobs does not matter.
+std::vector<double> relative_speeds(const std::vector<JobAlone>& jobs);
+
+/// The relative speed `r` with its interval: what pairs that were measured leave of the law's error
+/// (data/laws/sharing.json).
+Interval relative_speed_interval(double r);
 
 /// What each job takes alone. Throws Error for a job that the GPU cannot do.
 std::vector<JobAlone> jobs_alone(const Forecaster& forecaster, const GpuRef& gpu,

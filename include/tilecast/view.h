@@ -8,6 +8,7 @@
 #include "tilecast/forecast.h"
 #include "tilecast/learn.h"
 #include "tilecast/search.h"
+#include "tilecast/share.h"
 
 namespace tilecast {
 
@@ -27,6 +28,9 @@ std::string accelerator_evaluation_table(const std::vector<AcceleratorEvaluation
 
 /// Two forecasts side by side: totals, options, kernels and memory that differ.
 std::string difference_table(const Comparison& comparison, const TableStyle& style = {});
+
+/// A line for each job, then what they have in common.
+std::string share_table(const ShareForecast& forecast, const TableStyle& style = {});
 
 /// A line for each GPU, with the interval of its time and whether it is certainly slower than the
 /// line above.

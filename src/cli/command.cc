@@ -98,6 +98,14 @@ Command shard_command() {
   return shard;
 }
 
+Command share_command() {
+  return simple_command(
+      "share", {format_option({"table", "json", "csv"})}, {"--gpu GPU --job JOB... [options]"},
+      {"tilecast share --gpu V100 --job 'resnet-50 mode=training batch=64' --job 'gpt2 prompt=512 "
+       "output=128 rate=2'",
+       "tilecast share --gpu A100-40GB --how mig --jobs jobs.json"});
+}
+
 Command evaluate_command() {
   return simple_command("evaluate", {format_option({"table", "json"})}, {"PATH [options]"},
                         {"tilecast evaluate neusight/scripts/asplos/label"});
@@ -113,6 +121,7 @@ const std::vector<Command>& commands() {
       collective_command(),
       plan_command(),
       shard_command(),
+      share_command(),
       evaluate_command(),
       train_command(),
       calibrate_command(),

@@ -12,6 +12,7 @@
 #include "tilecast/learn.h"
 #include "tilecast/result.h"
 #include "tilecast/search.h"
+#include "tilecast/share.h"
 
 namespace tilecast {
 
@@ -21,14 +22,14 @@ struct SuggestedKernels {
   std::vector<std::string> warnings;
 };
 
-using Answer =
-    std::variant<Forecast, GenerationForecast, AcceleratorForecast, AcceleratorOccupancy,
-                 GpuComparison, Comparison, MemoryTimeline, std::vector<StepOperation>,
-                 KernelAnswer, CollectiveForecast, TrainingPlan, TrainingPlans, ServingPlan,
-                 ShardForecast, Evaluation, AcceleratorEvaluations, TuneEvaluations, TrainResult,
-                 CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
-                 ProductAnswer, SweepResult, std::vector<GpuEntry>, std::vector<ClusterEntry>,
-                 std::vector<ModelEntry>, std::vector<OpEntry>, DataFile, Installation>;
+using Answer = std::variant<Forecast, GenerationForecast, AcceleratorForecast, AcceleratorOccupancy,
+                            GpuComparison, Comparison, MemoryTimeline, std::vector<StepOperation>,
+                            KernelAnswer, CollectiveForecast, TrainingPlan, TrainingPlans,
+                            ServingPlan, ShardForecast, Evaluation, AcceleratorEvaluations,
+                            TuneEvaluations, TrainResult, CollectiveTrainResult, CalibrateResult,
+                            SuggestedKernels, TuneAnswer, ProductAnswer, SweepResult, ShareForecast,
+                            std::vector<GpuEntry>, std::vector<ClusterEntry>,
+                            std::vector<ModelEntry>, std::vector<OpEntry>, DataFile, Installation>;
 
 /// Inputs of a forecast of a pass.
 struct AskedPass {

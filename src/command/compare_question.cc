@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "command/job_source.h"
 #include "command/question.h"
 #include "command/shared_options.h"
 #include "many/two_forecasts.h"
@@ -69,14 +70,6 @@ bool names_gpu(const std::string& name) {
   } catch (const Error&) {
     return false;
   }
-}
-
-std::string option_text(const JsonObject& file, const std::string& key) {
-  const Json& value = file.json()[key];
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  if (!value.is_number()) file.fail(key, "expected a text, a number or true");
-  return value.dump();
 }
 
 /// The options of a file override those of the question.

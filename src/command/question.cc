@@ -72,9 +72,10 @@ Reply internal::ask_within_limits(Given given, const std::function<Reply(const G
 std::span<const Question> questions() {
   static const std::vector<Question> all = [] {
     std::vector<Question> table = forecast_questions();
-    for (const Question& one : {compare_question(), kernel_question(), collective_question(),
-                                plan_question(), shard_question(), evaluate_question(),
-                                train_question(), tune_question(), sweep_question()})
+    for (const Question& one :
+         {compare_question(), kernel_question(), collective_question(), plan_question(),
+          shard_question(), evaluate_question(), train_question(), tune_question(),
+          sweep_question(), share_question()})
       table.push_back(one);
     for (const Question& one : calibration_questions()) table.push_back(one);
     for (const Question& one : catalog_questions()) table.push_back(one);

@@ -62,6 +62,7 @@ Question train_question();
 std::vector<Question> calibration_questions();
 Question tune_question();
 Question sweep_question();
+Question share_question();
 std::vector<Question> catalog_questions();
 Question doctor_question();
 

@@ -44,6 +44,7 @@ std::string table(const ProductAnswer& p, const TableStyle& s) {
   return product_table(p.forecast, s);
 }
 std::string table(const SweepResult& r, const TableStyle&) { return r.front_lines; }
+std::string table(const ShareForecast& f, const TableStyle& s) { return share_table(f, s); }
 std::string table(const std::vector<GpuEntry>& e, const TableStyle& s) { return gpus_table(e, s); }
 std::string table(const std::vector<ClusterEntry>& e, const TableStyle& s) {
   return clusters_table(e, s);
@@ -79,6 +80,7 @@ std::string csv(const Comparison& c) { return to_csv(c.kernels); }
 std::string csv(const TrainingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ServingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ShardForecast& f) { return shard_csv(f); }
+std::string csv(const ShareForecast& f) { return to_csv(f.jobs); }
 std::string csv(const SuggestedKernels& k) { return k.csv; }
 
 std::string svg(const MemoryTimeline& t) { return memory_svg(t); }

@@ -211,6 +211,15 @@ Device at_clock(const Device& device, double hz) {
   return result;
 }
 
+Device with_sms(const Device& device, int64_t sm_count) {
+  Device result = device;
+  Gpu gpu = device.gpu();
+  scale_rates(gpu, static_cast<double>(sm_count) / static_cast<double>(gpu.sm_count));
+  gpu.sm_count = sm_count;
+  result.chip = gpu;
+  return result;
+}
+
 Device slice_of(const Device& device, std::string_view profile) {
   std::vector<std::string> known;
   const Slice* found = nullptr;
@@ -236,12 +245,9 @@ Device slice_of(const Device& device, std::string_view profile) {
   result.memory_bytes = found->memory_bytes;
   result.memory_bytes_per_s *= memory;
   Gpu gpu = device.gpu();
-  const double compute = static_cast<double>(found->sm_count) / static_cast<double>(gpu.sm_count);
-  gpu.sm_count = found->sm_count;
   gpu.l2_bytes = static_cast<int64_t>(static_cast<double>(gpu.l2_bytes) * memory);
-  scale_rates(gpu, compute);
   result.chip = gpu;
-  return result;
+  return with_sms(result, found->sm_count);
 }
 
 Device parse_device(std::string_view json_text, const std::string& where) {

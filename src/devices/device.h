@@ -169,6 +169,10 @@ struct Device {
 /// device is not a GPU. Not modelled: memory clocks, the voltage and so the power of that clock.
 Device at_clock(const Device& device, double hz);
 
+/// The GPU with another number of SMs: peak rates scale with it, memory and L2 do not. Throws
+/// Error{kUnsupported} if the device is not a GPU.
+Device with_sms(const Device& device, int64_t sm_count);
+
 /// A slice of the GPU as a device of its own: it has its SMs and its share of L2, memory and their
 /// bandwidths, and no NVLink. It keeps the board's clock and power limit. Throws
 /// Error{kNotFound} with the known profiles.

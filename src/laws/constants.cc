@@ -70,6 +70,7 @@ void LawConstants::describe(ConstantTable& table) {
   table.group("collectives", collectives);
   table.group("expert_exchange", expert_exchange);
   table.group("intervals", intervals);
+  table.group("sharing", sharing);
 }
 
 const LawConstants& bundled_laws() {

@@ -15,6 +15,7 @@
 #include "laws/kernels.h"
 #include "laws/links.h"
 #include "laws/products.h"
+#include "laws/sharing.h"
 
 namespace tilecast {
 
@@ -53,6 +54,7 @@ struct LawConstants {
   CollectiveConstants collectives;
   ExpertExchangeConstants expert_exchange;
   IntervalConstants intervals;
+  SharingConstants sharing;
 
   void describe(ConstantTable& table);
   bool operator==(const LawConstants&) const = default;

@@ -9,6 +9,7 @@
 #include "tilecast/learn.h"
 #include "tilecast/result.h"
 #include "tilecast/search.h"
+#include "tilecast/share.h"
 
 namespace tilecast {
 
@@ -41,6 +42,8 @@ template const RecordDef& record_of<ServerMetrics>();
 template const RecordDef& record_of<ServingCandidateRow>();
 template const RecordDef& record_of<ServingPlan>();
 template const RecordDef& record_of<ShardForecast>();
+template const RecordDef& record_of<ShareForecast>();
+template const RecordDef& record_of<SharedJob>();
 template const RecordDef& record_of<StepForecast>();
 template const RecordDef& record_of<SweepResult>();
 template const RecordDef& record_of<TrainResult>();
@@ -78,6 +81,7 @@ std::span<const ResultDef> results() {
       ResultDef{"calibrate", "calibrate --gpu GPU --measurements FILE -o FILE",
                 &record_of<CalibrateResult>()},
       ResultDef{"sweep", "sweep SPEC -o FILE", &record_of<SweepResult>()},
+      ResultDef{"share", "share --gpu GPU --job JOB", &record_of<ShareForecast>()},
       ResultDef{"gpus", "gpus", &record_of<GpuEntry>(), true},
       ResultDef{"clusters", "clusters", &record_of<ClusterEntry>(), true},
       ResultDef{"models", "models", &record_of<ModelEntry>(), true},

@@ -1,0 +1,20 @@
+#include "laws/sharing.h"
+
+#include "laws/constant_table.h"
+
+namespace tilecast {
+
+void SharingConstants::describe(ConstantTable& table) {
+  table.add("launch_s", launch_s);
+  table.add("kernel_turn_s", kernel_turn_s);
+  table.add("slice_turn_s", slice_turn_s);
+  table.add("deepest_prefetch", deepest_prefetch);
+  table.add("input_free_share", input_free_share);
+  table.add("input_binds_share", input_binds_share);
+  table.add("slow_down_low_log", slow_down_low_log);
+  table.add("slow_down_high_log", slow_down_high_log);
+  table.add("slice_speed_log", slice_speed_log);
+  table.add("memory_share", memory_share);
+}
+
+}  // namespace tilecast

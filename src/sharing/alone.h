@@ -1,0 +1,29 @@
+#pragma once
+
+// A job alone on a GPU, for the law of sharing.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sharing/turns.h"
+#include "tilecast/share.h"
+
+namespace tilecast {
+
+/// What a job takes alone, with what is said beside it.
+struct AloneForecast {
+  JobAlone job;
+  std::string mode;      ///< inference, training, generation or server
+  double kernels_s = 0;  ///< of a step, forecast
+  int64_t framework_bytes = 0, usable_bytes = 0;
+  std::vector<std::string> assumptions;
+};
+
+/// Throws Error that names the job.
+AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Job& job,
+                       ShareHow how);
+
+TurnTaker turn_taker(const JobAlone& job);
+
+}  // namespace tilecast
