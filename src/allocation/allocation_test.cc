@@ -53,7 +53,7 @@ double best_corner(const std::vector<double>& objective, std::vector<Inequality>
     positive.factors[i] = -1;
     rows.push_back(positive);
   }
-  double best = -kNever;
+  double best = -kNoEnd;
   std::vector<bool> chosen(rows.size());
   std::fill(chosen.end() - static_cast<std::ptrdiff_t>(n), chosen.end(), true);
   do {
@@ -168,7 +168,7 @@ void expect_near(double expected, double actual, const char* what, uint64_t seed
 
 void expect_within_limits(const AllocationProblem& problem, const Allocation& allocation) {
   std::vector<double> jobs(problem.jobs.size()), kinds(problem.kinds.size());
-  for (const Placement& placement : allocation.placements) {
+  for (const TimedColumn& placement : allocation.placements) {
     for (const auto& part : problem.columns[placement.column].parts)
       jobs[part.job] += placement.share;
     for (const auto& use : problem.columns[placement.column].uses)
@@ -258,7 +258,7 @@ TEST(Allocation, OfWholeJobsEqualsBruteForceOnRandomPools) {
       }
       for (size_t k = 0; k < used.size(); ++k)
         if (used[k] > problem.kinds[k].gpus) return;
-      double sum = 0, least = kNever;
+      double sum = 0, least = kNoEnd;
       for (size_t j = 0; j < speeds.size(); ++j) {
         sum += problem.jobs[j].weight * speeds[j] / fastest[j];
         least = std::min(least, speeds[j] / fair[j]);
@@ -283,7 +283,7 @@ TEST(Allocation, OfWholeJobsEndsAsEarlyAsBruteForce) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Rng rng(seed);
     const AllocationProblem problem = random_queues(rng);
-    double end = kNever;
+    double end = kNoEnd;
     for_each_choice(problem, [&](const std::vector<size_t>& chosen) {
       if (chosen.size() < problem.jobs.size()) return;
       std::vector<double> busy(problem.kinds.size());
@@ -349,7 +349,7 @@ TEST(Allocation, CostsLeastWithoutDeadlinesWhereEachStepDoes) {
   for (uint64_t seed = 1; seed <= 100; ++seed) {
     Rng rng(seed);
     AllocationProblem problem = random_problem(rng, 4, 3, Pairs::kNone);
-    std::vector<double> least(problem.jobs.size(), kNever);
+    std::vector<double> least(problem.jobs.size(), kNoEnd);
     for (const Column& column : problem.columns) {
       const auto& [job, speed] = column.parts[0];
       least[job] = std::min(least[job], problem.jobs[job].steps / speed *

@@ -22,7 +22,7 @@ std::vector<double> ends_of(const AllocationProblem& problem) {
   constexpr size_t kMostVariables = 200'000, kMostSpans = 100;
   std::vector<double> ends;
   for (const AllocationProblem::Job& job : problem.jobs)
-    if (job.deadline_s < kNever) ends.push_back(job.deadline_s);
+    if (job.deadline_s < kNoEnd) ends.push_back(job.deadline_s);
   std::sort(ends.begin(), ends.end());
   ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
   const size_t most = std::clamp(kMostVariables / std::max<size_t>(1, problem.columns.size()),
@@ -121,7 +121,7 @@ class SpansProgram {
     constexpr double kNone = -LinearProgram::kNoLimit;
     for (size_t j = 0; j < problem_.jobs.size(); ++j) {
       done_rows_.push_back(asked(j) ? program_.add_row(1, LinearProgram::kNoLimit) : -1);
-      const bool due = asked(j) && problem_.jobs[j].deadline_s < kNever;
+      const bool due = asked(j) && problem_.jobs[j].deadline_s < kNoEnd;
       due_rows_.push_back(due ? program_.add_row(0, LinearProgram::kNoLimit) : -1);
     }
     for (size_t span = 0; span < ends_.size(); ++span) {
@@ -161,7 +161,7 @@ class SpansProgram {
     meets_.emplace_back(j, program_.add_column(1, 1, entries, LinearProgram::Values::kWhole));
   }
 
-  std::vector<Placement> placements_of(const std::vector<double>& values) const {
+  std::vector<TimedColumn> placements_of(const std::vector<double>& values) const {
     // The last span lasts until its busiest kind and its busiest job are done.
     std::vector<double> by_kind(problem_.kinds.size()), by_job(problem_.jobs.size());
     double open_s = 0;
@@ -174,7 +174,7 @@ class SpansProgram {
       for (const auto& [job, speed] : column.parts)
         open_s = std::max(open_s, by_job[job] += seconds);
     }
-    std::vector<Placement> placements;
+    std::vector<TimedColumn> placements;
     for (const Variable& variable : variables_) {
       const bool open = variable.span == ends_.size();
       if (values[variable.number] <= kLeastShare) continue;

@@ -35,10 +35,10 @@ LeastProgram least_program(const AllocationProblem& problem, const std::vector<d
   LeastProgram least;
   const SharesRows rows(problem, least.program);
   const std::vector<double> fastest = fastest_speeds(problem);
-  double slowest = kNever;
+  double slowest = kNoEnd;
   for (size_t j = 0; j < demands.size(); ++j)
     if (demands[j] > 0 && fastest[j] > 0) slowest = std::min(slowest, fastest[j] / demands[j]);
-  if (slowest < kNever) least.scale = slowest;
+  if (slowest < kNoEnd) least.scale = slowest;
   std::vector<int> demand_rows(demands.size(), -1);
   for (size_t j = 0; j < demands.size(); ++j)
     if (demands[j] > 0 && fastest[j] > 0)
@@ -162,7 +162,7 @@ Allocation minimize_makespan(const AllocationProblem& problem) {
   std::vector<double> steps;
   for (const AllocationProblem::Job& job : problem.jobs) steps.push_back(job.steps);
   Allocation allocation = maximize_least(problem, steps);
-  allocation.objective = allocation.objective > 0 ? 1 / allocation.objective : kNever;
+  allocation.objective = allocation.objective > 0 ? 1 / allocation.objective : kNoEnd;
   return allocation;
 }
 

@@ -12,7 +12,7 @@
 
 namespace tilecast {
 
-inline constexpr double kNever = std::numeric_limits<double>::infinity();
+inline constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 
 struct AllocationProblem {
   struct Kind {
@@ -22,7 +22,7 @@ struct AllocationProblem {
   struct Job {
     double weight = 1;
     double steps = 0;            ///< that are left; 0: it goes on without end
-    double deadline_s = kNever;  ///< from now
+    double deadline_s = kNoEnd;  ///< from now
     double elapsed_s = 0;        ///< since it arrived
     double all_steps = 0;        ///< also those done; 0: `steps`
     /// With which objectives compare: as fastest_speeds and equal_speeds say; 0: of the columns.
@@ -47,24 +47,24 @@ struct AllocationProblem {
   bool whole = false;
 };
 
-/// A column in a span of time. `end_s` is kNever for a job that goes on without end.
-struct Placement {
+/// A column in a span of time. `end_s` is kNoEnd for a job that goes on without end.
+struct TimedColumn {
   size_t column;
   double share;  ///< of the span
-  double begin_s = 0, end_s = kNever;
+  double begin_s = 0, end_s = kNoEnd;
 };
 
 struct Allocation {
   bool feasible = false;
   bool proven = true;    ///< no other one is better by more than the solver's gap
   double objective = 0;  ///< in the unit of the function that made it
-  std::vector<Placement> placements;
+  std::vector<TimedColumn> placements;
 };
 
 /// What a job gets by an allocation.
 struct JobShare {
   double steps_per_s = 0;    ///< mean over its time
-  double finish_s = kNever;  ///< kNever: it never ends
+  double finish_s = kNoEnd;  ///< kNoEnd: it never ends
   double time_share = 0;     ///< of the time until its end in which it runs
   double cost = 0;           ///< until its end; of jobs beside each other: in equal parts
 };

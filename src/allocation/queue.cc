@@ -27,12 +27,12 @@ bool runs_alone(const AllocationProblem& problem, const Column& column) {
 }
 
 /// Runs the columns in this order, each as soon as enough GPUs of its kind are free.
-std::vector<Placement> run_in_order(const AllocationProblem& problem,
-                                    const std::vector<size_t>& order) {
+std::vector<TimedColumn> run_in_order(const AllocationProblem& problem,
+                                      const std::vector<size_t>& order) {
   std::vector<std::multiset<double>> free_at(problem.kinds.size());
   for (size_t k = 0; k < problem.kinds.size(); ++k)
     for (double gpu = 1; gpu <= problem.kinds[k].gpus; ++gpu) free_at[k].insert(0);
-  std::vector<Placement> placements;
+  std::vector<TimedColumn> placements;
   for (const size_t c : order) {
     const Column& column = problem.columns[c];
     std::multiset<double>& times = free_at[column.uses[0].kind];
@@ -82,13 +82,13 @@ class QueueProgram {
     for (size_t k = 0; k < load_rows_.size(); ++k)
       entries.push_back({load_rows_[k], -problem_.kinds[k].gpus});
     double longest = 0;  // no job takes less than on its fastest GPUs
-    std::vector<double> shortest(problem_.jobs.size(), kNever);
+    std::vector<double> shortest(problem_.jobs.size(), kNoEnd);
     for (const Choice& choice : choices) {
       double& time = shortest[problem_.columns[choice.column].parts[0].job];
       time = std::min(time, seconds_of(problem_, problem_.columns[choice.column]) / unit_s_);
     }
     for (const double time : shortest)
-      if (time < kNever) longest = std::max(longest, time);
+      if (time < kNoEnd) longest = std::max(longest, time);
     for (const int row : longer_rows) entries.push_back({row, -1});
     program.add_column(longest, LinearProgram::kNoLimit, entries);
   }
@@ -152,7 +152,7 @@ Allocation queue_for_makespan(const AllocationProblem& problem) {
   // The longest first: the usual order for a short end.
   Allocation allocation = queue.run(
       solution, [&](const QueueProgram::Choice& choice) { return -queue.time(choice.column); });
-  for (const Placement& placement : allocation.placements)
+  for (const TimedColumn& placement : allocation.placements)
     allocation.objective = std::max(allocation.objective, placement.end_s);
   return allocation;
 }
@@ -165,7 +165,7 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
   // Up to each deadline a kind's GPUs have time for the jobs that are due by then.
   std::map<std::pair<size_t, double>, int> due;
   for (size_t c = 0; c < problem.columns.size(); ++c) {
-    if (!runs_alone(problem, problem.columns[c]) || deadline(c) == kNever) continue;
+    if (!runs_alone(problem, problem.columns[c]) || deadline(c) == kNoEnd) continue;
     const size_t kind = problem.columns[c].uses[0].kind;
     const auto [at, is_new] = due.try_emplace({kind, deadline(c)}, -1);
     if (is_new)
@@ -176,7 +176,7 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
     const Column& column = problem.columns[c];
     if (!runs_alone(problem, column)) continue;
     queue.add({c, false}, {});
-    if (deadline(c) == kNever || seconds_of(problem, column) > deadline(c)) continue;
+    if (deadline(c) == kNoEnd || seconds_of(problem, column) > deadline(c)) continue;
     std::vector<LinearProgram::Entry> entries;
     const size_t kind = column.uses[0].kind;
     for (auto at = due.lower_bound({kind, deadline(c)}); at != due.end() && at->first.first == kind;
@@ -206,7 +206,7 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
     const AllocationProblem::Job& job = problem.jobs[j];
     if (then == ThenLeast::kCost)
       allocation.objective += shares[j].cost;
-    else if (job.deadline_s < kNever && shares[j].finish_s <= job.deadline_s * (1 + 1e-9))
+    else if (job.deadline_s < kNoEnd && shares[j].finish_s <= job.deadline_s * (1 + 1e-9))
       allocation.objective += job.weight;
   }
   return allocation;

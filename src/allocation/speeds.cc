@@ -94,13 +94,13 @@ std::vector<JobShare> shares_of(const AllocationProblem& problem, const Allocati
     double steps = 0, last_s = 0, speed = 0, share = 0, time = 0, cost = 0, price = 0;
   };
   std::vector<Sums> sums(problem.jobs.size());
-  for (const Placement& placement : allocation.placements) {
+  for (const TimedColumn& placement : allocation.placements) {
     const Column& column = problem.columns[placement.column];
     const double price =
         placement.share * price_per_s(problem, column) / static_cast<double>(column.parts.size());
     for (const auto& [job, speed] : column.parts) {
       Sums& sum = sums[job];
-      if (placement.end_s == kNever) {
+      if (placement.end_s == kNoEnd) {
         sum.speed += placement.share * speed;
         sum.share += placement.share;
         sum.price += price;
@@ -124,7 +124,7 @@ std::vector<JobShare> shares_of(const AllocationProblem& problem, const Allocati
     } else if (sum.speed > 0) {
       const double steps = problem.jobs[j].steps;
       share = {.steps_per_s = sum.speed,
-               .finish_s = steps > 0 ? steps / sum.speed : kNever,
+               .finish_s = steps > 0 ? steps / sum.speed : kNoEnd,
                .time_share = sum.share,
                .cost = steps > 0 ? sum.price * steps / sum.speed : 0};
     }

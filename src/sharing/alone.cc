@@ -109,19 +109,6 @@ double input_binds(const JobBounds& bounds, double step_s, const SharingConstant
   return x * x * (3 - 2 * x);
 }
 
-Interval step_time(const StepWork& work, const JobBounds& bounds) {
-  if (bounds.steps_per_s) {
-    const double step = 1 / *bounds.steps_per_s;
-    return {step, step, step};
-  }
-  const double loader = bounds.loader_s.value_or(0);
-  const auto with_loader = [&](double step) {
-    return bounds.prefetch > 0 ? std::max(step, loader) : step + loader;
-  };
-  return {with_loader(work.step_s.value), with_loader(work.step_s.low),
-          with_loader(work.step_s.high)};
-}
-
 /// Sums over the kernels of a step.
 struct KernelSums {
   double overlap = 0, filled_s = 0, seconds = 0, bytes = 0;
@@ -145,7 +132,7 @@ JobAlone alone_of(const StepWork& work, const JobBounds& bounds, ShareHow how,
                   const Device& device) {
   const SharingConstants& c = bundled_laws().sharing;
   const bool slices = how == ShareHow::kTimeSlice;
-  JobAlone job{.step_s = step_time(work, bounds),
+  JobAlone job{.step_s = step_time(work.step_s, bounds),
                .measured = bounds.steps_per_s.has_value(),
                .processes = bounds.processes,
                .open = work.open && !bounds.steps_per_s,
@@ -186,6 +173,18 @@ JobAlone alone_of(const StepWork& work, const JobBounds& bounds, ShareHow how,
 }
 
 }  // namespace
+
+Interval step_time(const Interval& step_s, const JobBounds& bounds) {
+  if (bounds.steps_per_s) {
+    const double step = 1 / *bounds.steps_per_s;
+    return {step, step, step};
+  }
+  const double loader = bounds.loader_s.value_or(0);
+  const auto with_loader = [&](double step) {
+    return bounds.prefetch > 0 ? std::max(step, loader) : step + loader;
+  };
+  return {with_loader(step_s.value), with_loader(step_s.low), with_loader(step_s.high)};
+}
 
 TurnTaker turn_taker(const JobAlone& job) {
   return {.share = job.gpu_share,

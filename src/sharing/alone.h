@@ -24,6 +24,9 @@ struct AloneForecast {
 AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Job& job,
                        ShareHow how);
 
+/// The measured time of a step, else the forecast one with its input.
+Interval step_time(const Interval& step_s, const JobBounds& bounds);
+
 TurnTaker turn_taker(const JobAlone& job);
 
 }  // namespace tilecast
