@@ -95,7 +95,7 @@ struct PlaceOption {
 
 /// A place that a job has been given for a share of the time.
 struct AllocatedPlace {
-  std::string gpu, dtype, beside;
+  std::string job, gpu, dtype, beside;
   int64_t gpus = 1;
   double share = 0, steps_per_s = 0;
   double begin_s = 0;
@@ -105,6 +105,7 @@ struct AllocatedPlace {
   static void fields(Fields& field) {
     using Self = AllocatedPlace;
     field.is("AllocatedPlace", "A place that a job has for a share of the time.");
+    field("job", "", "its name", &Self::job);
     field("gpu", "", "kind of the pool", &Self::gpu);
     field("gpus", "", "how many it takes", &Self::gpus);
     field("dtype", "", "that it uses; empty: as the model", &Self::dtype);
@@ -249,7 +250,7 @@ struct KindUse {
 
 /// What a policy makes of the arrivals.
 struct PolicyOutcome {
-  std::string policy;
+  std::string policy;  ///< "fifo", "blind", or the objective
   double mean_s = 0, median_s = 0, p95_s = 0, makespan_s = 0, utilization = 0;
   std::optional<double> cost;
   int64_t met_deadlines = 0;

@@ -572,7 +572,7 @@ struct KernelForecast {
   int64_t bytes = 0;
   std::string_view limit;
   std::optional<std::pair<int64_t, int64_t>> tile;
-  double waves = 0;
+  double waves = 0, sm_share = 0;
   double utilization_ratio = 0;
   std::string_view predictor;
   bool extrapolated = false;
@@ -601,6 +601,8 @@ struct KernelForecast {
           "library may take others",
           &Self::tile);
     field("waves", "", "rounds of such blocks over the device", &Self::waves);
+    field("sm_share", "", "mean share of the SMs that has a block in these rounds; 0: no blocks",
+          &Self::sm_share);
     field("utilization_ratio", "",
           "the shortest time that the data sheet allows, divided by the forecast",
           &Self::utilization_ratio);

@@ -127,7 +127,7 @@ struct ShareForecast {
   std::string gpu, gpu_name, how;
   std::vector<SharedJob> jobs;
   Interval sum_of_relative_speeds;
-  double gpu_demand = 0, dram_demand = 0;
+  double gpu_demand = 0, sm_demand = 0, dram_demand = 0;
   int64_t memory_bytes = 0, usable_bytes = 0;
   bool fits = true, memory_is_tight = false;
   std::vector<std::string> assumptions, warnings;
@@ -146,6 +146,8 @@ struct ShareForecast {
         &Self::sum_of_relative_speeds);
     field("gpu_demand", "", "sum of the shares of time in which the jobs want the GPU",
           &Self::gpu_demand);
+    field("sm_demand", "", "the same, with the SMs that their kernels fill in that time",
+          &Self::sm_demand);
     field("dram_demand", "", "sum of the shares of the memory's bandwidth that they take alone",
           &Self::dram_demand);
     field("memory_bytes", "bytes", "of all jobs; with slices: of the job that fills its slice most",
@@ -192,8 +194,8 @@ struct ShareQuery {
 std::vector<double> relative_speeds(const std::vector<JobAlone>& jobs);
 
 /// The relative speed `r` with its interval: what pairs that were measured leave of the law's error
-/// (data/laws/sharing.json).
-Interval relative_speed_interval(double r);
+/// (data/laws/sharing.json). `others_share`: the sum of the other jobs' shares of GPU time.
+Interval relative_speed_interval(double r, ShareHow how, double others_share);
 
 /// What each job takes alone. Throws Error for a job that the GPU cannot do.
 std::vector<JobAlone> jobs_alone(const Forecaster& forecaster, const GpuRef& gpu,

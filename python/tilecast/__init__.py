@@ -28,14 +28,15 @@ except ImportError as error:
 
 from ._core import (  # noqa: E402
     Forecaster, ForecastTable, __version__, calibrate, clusters, collective, compare, compare_gpus, data_file, doctor, evaluate,
-    forecast, gpus, kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, shard, step_operations, suggest_kernels, sweep, train, tune,
+    forecast, gpus, kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, shard, share, step_operations, suggest_kernels,
+    sweep, train, tune,
 )
 from ._errors import Error, InputError, InternalError, IoError, NotFoundError, UnsupportedError  # noqa: E402
 
 __all__ = [
     "Error", "ForecastTable", "Forecaster", "InputError", "InternalError", "IoError", "NotFoundError", "UnsupportedError",
     "__version__", "calibrate", "clusters", "collective", "compare", "compare_gpus", "data_file", "doctor", "evaluate", "forecast", "forecast_many", "gpus",
-    "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "shard", "step_operations",
+    "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "shard", "share", "step_operations",
     "suggest_kernels", "sweep", "train", "tune",
 ]
 

@@ -229,6 +229,8 @@ class Kernel(Record):
     """rows and columns of the output that a block computes by the law; not measured: a library may take others"""
     waves: float
     """rounds of such blocks over the device"""
+    sm_share: float
+    """mean share of the SMs that has a block in these rounds; 0: no blocks"""
     utilization_ratio: float
     """the shortest time that the data sheet allows, divided by the forecast"""
     predictor: str
@@ -1940,6 +1942,107 @@ class Sweep(Record):
     warnings: list[str]
     """sentences that readers of the numbers should know"""
 
+class JobAlone(Record):
+    """What a job takes alone on the GPU."""
+    step_s: float
+    """time of a step: a pass, a batch of generated texts, or a server's time between two answered requests [s]"""
+    step_low_s: float
+    """80 % interval [s]"""
+    step_high_s: float
+    """80 % interval [s]"""
+    measured: bool
+    """the time of a step is from steps_per_s"""
+    gpu_s: float
+    """kernels of a step of one process; what a measured step leaves unexplained, if the input does not bind [s]"""
+    gpu_low_s: float
+    """80 % interval [s]"""
+    gpu_high_s: float
+    """80 % interval [s]"""
+    held_s: float
+    """time for which a step holds the GPU: with time slices also gaps between launches, which are too short to pass it on [s]"""
+    gpu_share: float
+    """share of the time in which the job wants the GPU"""
+    turn_s: float
+    """how long it keeps the GPU while another job waits [s]"""
+    steps_ahead: float
+    """steps that its host or loader may be ahead of the GPU"""
+    processes: int
+    """of the job on this GPU"""
+    open: bool
+    """a server whose requests arrive at a rate, whatever its speed"""
+    sm_share: float
+    """SMs that its kernels fill while they run"""
+    dram_share: float
+    """share of the memory's bandwidth, mean over the step"""
+    launches: float
+    """kernels of a step"""
+    memory_bytes: int
+    """peak of all its processes, with their contexts [bytes]"""
+
+class SharedJob(Record):
+    """A job beside the others on one GPU."""
+    name: str
+    """of the job"""
+    model: str
+    """name of the model"""
+    mode: str
+    """what it does: inference, training, generation or server"""
+    alone: JobAlone
+    """what it takes alone"""
+    relative_speed: float
+    """speed over that alone; of a server with a rate: of its steps"""
+    relative_speed_low: float
+    """80 % interval"""
+    relative_speed_high: float
+    """80 % interval"""
+    steps_per_s: float
+    """steps; of a server: answered requests [1/s]"""
+    steps_per_s_low: float
+    """80 % interval [1/s]"""
+    steps_per_s_high: float
+    """80 % interval [1/s]"""
+    slice: str
+    """profile of MIG; empty: none"""
+    keeps_up: bool
+    """a server's queue does not grow without bound"""
+
+class ShareForecast(Record):
+    """Jobs that share a GPU."""
+    schema_version: int
+    """of this schema"""
+    gpu: str
+    """id of the GPU"""
+    gpu_name: str
+    """the product name"""
+    how: str
+    """how they share it"""
+    jobs: list[SharedJob]
+    """in the order of the question"""
+    sum_of_relative_speeds: float
+    """above 1: more work is done than by one job after the other"""
+    sum_of_relative_speeds_low: float
+    """80 % interval"""
+    sum_of_relative_speeds_high: float
+    """80 % interval"""
+    gpu_demand: float
+    """sum of the shares of time in which the jobs want the GPU"""
+    sm_demand: float
+    """the same, with the SMs that their kernels fill in that time"""
+    dram_demand: float
+    """sum of the shares of the memory's bandwidth that they take alone"""
+    memory_bytes: int
+    """of all jobs; with slices: of the job that fills its slice most [bytes]"""
+    usable_bytes: int
+    """memory that programs see; with slices: of that slice [bytes]"""
+    fits: bool
+    """whether the memory suffices"""
+    memory_is_tight: bool
+    """it fits, but takes more than the part above which measured pairs did not run"""
+    assumptions: list[str]
+    """what matters to the numbers, given or by default"""
+    warnings: list[str]
+    """what is not certain, and what to do"""
+
 class GpuEntry(Record):
     """A bundled device, with the numbers of its data sheet."""
     id: str
@@ -2764,6 +2867,13 @@ class SweepKeywords(TypedDict, total=False):
     max_memory: int | str | None
     max_seconds: float | None
 
+class ShareKeywords(TypedDict, total=False):
+    job: str | Sequence[str] | None
+    jobs: Path | Sequence[Path] | None
+    how: Literal["time-slice", "mps", "streams", "mig"] | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
 class CalibrateKeywords(TypedDict, total=False):
     measurements: Path | Sequence[Path] | None
     output_file: Path | None
@@ -2840,6 +2950,7 @@ class Forecaster:
     @overload
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
     def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations: ...
+    def share(self, gpu: GpuLike, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
 
 @overload
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, prompt: int | str, trace: Path | None = None, **options: Unpack[ForecastKeywords]) -> GenerationForecast: ...
@@ -2871,6 +2982,7 @@ def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None,
 def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[TrainKeywords]) -> Training | CollectiveTraining: ...
 def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...
+def share(gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
 def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> Calibration: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...
 def gpus(name: str | None = None, **options: Unpack[GpusKeywords]) -> list[GpuEntry]: ...

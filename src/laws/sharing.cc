@@ -11,8 +11,11 @@ void SharingConstants::describe(ConstantTable& table) {
   table.add("deepest_prefetch", deepest_prefetch);
   table.add("input_free_share", input_free_share);
   table.add("input_binds_share", input_binds_share);
-  table.add("slow_down_low_log", slow_down_low_log);
-  table.add("slow_down_high_log", slow_down_high_log);
+  table.add("slice_slow_down_log", slice_slow_down_log);
+  table.add("slice_slow_down", slice_slow_down);
+  table.add("kernel_slow_down_log", kernel_slow_down_log);
+  table.add("kernel_slow_down", kernel_slow_down);
+  table.add("sure_share", sure_share);
   table.add("slice_speed_log", slice_speed_log);
   table.add("memory_share", memory_share);
 }

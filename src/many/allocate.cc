@@ -143,7 +143,8 @@ class AllocationResult {
         const auto& other =
             column.parts.front().job == job ? column.parts.back() : column.parts.front();
         result_.jobs[job].places.push_back(
-            {.gpu = result_.pool[kind].gpu,
+            {.job = query_.jobs[job].job.name,
+             .gpu = result_.pool[kind].gpu,
              .dtype = speeds_.dtype(job, kind, gpus),
              .beside = column.parts.size() > 1 ? query_.jobs[other.job].job.name : "",
              .gpus = static_cast<int64_t>(gpus),

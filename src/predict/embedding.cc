@@ -41,7 +41,7 @@ void estimate_embedding_bags(const CostBatch& batch, const Weights& weights) {
     time.limit = time.seconds < 2 * kLatencyFloor ? Limit::kLatency
                  : compute_s > moved_s            ? Limit::kCompute
                                                   : Limit::kMemory;
-    time.waves = count_waves(kernel, batch.device, {}).waves;
+    time.waves = count_waves(kernel, batch.device, {});
     time.utilization_ratio = std::min(1.0, bound_s / time.seconds);
     time.extrapolated = true;
     time.extrapolated_feature = kLawAlone;

@@ -118,7 +118,7 @@ KernelTime finish(const Row& row, const Device& device, double seconds, const Sp
   time.high_s = time.seconds * std::exp(spread.high * width);
   time.common_share = spread.common_share;
   if (row.kernel->is_product()) time.tile = row.law.tile;
-  time.waves = count_waves(*row.kernel, device, row.law.tile).waves;
+  time.waves = count_waves(*row.kernel, device, row.law.tile);
   time.utilization_ratio = std::min(1.0, bound / time.seconds);
   time.limit = limit_of(row.bound, time.seconds, c);
   time.extrapolated = row.excess > c.extrapolation_share;

@@ -77,7 +77,7 @@ void estimate_miopen(const CostBatch& batch, const Weights&) {
     time.low_s = std::max(best.low_s * doubt, bound.seconds());
     time.high_s = std::max(best.high_s * doubt, time.seconds);
     time.limit = convolution_limit(bound, time.seconds);
-    time.waves = count_waves(kernel, batch.device, {}).waves;
+    time.waves = count_waves(kernel, batch.device, {});
     time.utilization_ratio = bound.seconds() / time.seconds;
     time.extrapolated = chip.kernel_class < 0;
     if (time.extrapolated) time.extrapolated_feature = "architecture";

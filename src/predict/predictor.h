@@ -9,6 +9,7 @@
 #include "devices/device.h"
 #include "laws/tile.h"
 #include "ops/kernel.h"
+#include "predict/bound.h"
 #include "predict/conditions.h"
 #include "predict/weights.h"
 
@@ -24,8 +25,8 @@ struct KernelTime {
   double low_s = 0;  ///< 80 % interval
   double high_s = 0;
   Limit limit = Limit::kMemory;
-  std::optional<Tile> tile;  ///< matrix products only
-  double waves = 0;
+  std::optional<Tile> tile;                                ///< matrix products only
+  Waves waves = {.tiles = 0, .waves = 0, .occupancy = 0};  ///< of its blocks; 0: it has none
   double utilization_ratio = 0;  ///< least time that the data sheet allows, over the forecast
   std::string_view predictor;    ///< CostModel::name, or "roofline"
   /// Share of the interval's square that all kernels of `predictor` have in common.

@@ -11,7 +11,7 @@ KernelTime roofline_time(const Kernel& kernel, const Device& device) {
   time.low_s = time.seconds;
   time.high_s = time.seconds;
   time.limit = bound.compute_s >= bound.memory_s ? Limit::kCompute : Limit::kMemory;
-  time.waves = count_waves(kernel, device, {}).waves;
+  time.waves = count_waves(kernel, device, {});
   time.utilization_ratio = 1.0;
   return time;
 }

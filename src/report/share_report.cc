@@ -71,6 +71,7 @@ std::string share_table(const ShareForecast& f, const TableStyle& style) {
             f.gpu_demand > 1 && f.jobs.size() > 1
                 ? "wanted by all jobs together: they fight over it"
                 : "wanted by all jobs together");
+  lines.add("SMs", percent(f.sm_demand), "filled by all jobs, each alone");
   lines.add("DRAM bandwidth", percent(f.dram_demand), "taken by all jobs, each alone");
   lines.add("memory", format_bytes(f.memory_bytes),
             fmt::format("of {} that programs see{}{}", format_bytes(f.usable_bytes),

@@ -97,7 +97,8 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   row.bytes = kernel.bytes();
   row.limit = limit_name(time.limit);
   if (time.tile) row.tile = {time.tile->m, time.tile->n};
-  row.waves = time.waves;
+  row.waves = time.waves.waves;
+  row.sm_share = time.waves.occupancy;
   row.utilization_ratio = time.utilization_ratio;
   row.predictor = time.predictor;
   row.extrapolated = time.extrapolated;

@@ -121,8 +121,8 @@ KernelSums sums_of(const StepWork& work, double quantum_s, double stretch) {
                  l = kernel.latency_s.value * stretch;
     sums.overlap += n * l / (l + quantum_s);
     sums.seconds += n * l;
-    // A kernel without blocks of a law is taken to fill the GPU.
-    sums.filled_s += n * l * (kernel.waves > 0 ? std::min(1.0, kernel.waves) : 1.0);
+    // A kernel without blocks is taken to fill the GPU.
+    sums.filled_s += n * l * (kernel.sm_share > 0 ? kernel.sm_share : 1.0);
     sums.bytes += n * static_cast<double>(kernel.bytes);
   }
   return sums;
@@ -219,6 +219,12 @@ AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Jo
   }
 }
 
+double speed_with_kernels(const JobAlone& job, double ratio) {
+  const double share = job.gpu_s.value / job.step_s.value;
+  const double busy = std::min(1.0, share);
+  return std::min(1.0, 1 / (1 - busy + busy * ratio));
+}
+
 std::vector<JobAlone> jobs_alone(const Forecaster& forecaster, const GpuRef& gpu,
                                  const std::vector<Job>& jobs, ShareHow how) {
   std::vector<JobAlone> alone;
@@ -232,11 +238,16 @@ std::vector<double> relative_speeds(const std::vector<JobAlone>& jobs) {
   return speeds_by_turns(takers);
 }
 
-Interval relative_speed_interval(double r) {
+Interval relative_speed_interval(double r, ShareHow how, double others_share) {
   const SharingConstants& c = bundled_laws().sharing;
+  const bool slices = how == ShareHow::kTimeSlice;
+  const double factor = std::exp(slices ? c.slice_slow_down_log : c.kernel_slow_down_log);
+  // Beside a job that hardly wants the GPU, nothing is unsure.
+  const double term = (slices ? c.slice_slow_down : c.kernel_slow_down) *
+                      std::min(1.0, others_share / c.sure_share);
   const double slow_down = 1 / r - 1;
-  return {r, 1 / (1 + slow_down * std::exp(c.slow_down_high_log)),
-          1 / (1 + slow_down * std::exp(c.slow_down_low_log))};
+  return {r, 1 / (1 + slow_down * factor + term),
+          1 / (1 + std::max(0.0, slow_down / factor - term))};
 }
 
 }  // namespace tilecast

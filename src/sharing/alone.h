@@ -29,4 +29,7 @@ Interval step_time(const Interval& step_s, const JobBounds& bounds);
 
 TurnTaker turn_taker(const JobAlone& job);
 
+/// The relative speed if the kernels of a step take `ratio` times as long, at most 1.
+double speed_with_kernels(const JobAlone& job, double ratio);
+
 }  // namespace tilecast

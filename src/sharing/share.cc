@@ -122,14 +122,14 @@ double corrected(double r, const std::vector<SharedJob>& jobs, size_t i, const P
   return 1 / (1 + (1 / r - 1) * std::exp(log));
 }
 
-void share_by_turns(ShareForecast& f, const PairEffects& pairs) {
+void share_by_turns(ShareForecast& f, ShareHow how, const PairEffects& pairs) {
   std::vector<JobAlone> alone;
   for (const SharedJob& job : f.jobs) alone.push_back(job.alone);
   const std::vector<double> speeds = relative_speeds(alone);
   for (size_t i = 0; i < f.jobs.size(); ++i) {
     SharedJob& job = f.jobs[i];
     const double r = corrected(speeds[i], f.jobs, i, pairs);
-    Interval relative = relative_speed_interval(r);
+    Interval relative = relative_speed_interval(r, how, f.gpu_demand - job.alone.gpu_share);
     if (pairs.find(job.name) != nullptr) {
       constexpr double kTenthPercentile = 1.2816;  // of the normal distribution
       const double spread = std::exp(kTenthPercentile * pairs.spread_log), slow_down = 1 / r - 1;
@@ -138,13 +138,6 @@ void share_by_turns(ShareForecast& f, const PairEffects& pairs) {
     set_speed(job, relative);
     job.keeps_up = !job.alone.open || job.alone.gpu_share < r;
   }
-}
-
-/// The relative speed if the kernels of a step take `ratio` times as long.
-double speed_with_kernels(const JobAlone& job, double ratio) {
-  const double share = job.gpu_s.value / job.step_s.value;
-  const double busy = std::min(1.0, share);
-  return std::min(1.0, 1 / (1 - busy + busy * ratio));
 }
 
 Interval slice_interval(double r) {
@@ -373,6 +366,7 @@ ShareForecast share_gpu(const Forecaster& forecaster, const GpuRef& gpu, const S
     alone.push_back(alone_on(forecaster, gpu, job, query.how));
     f.jobs.push_back(shared_job(job, alone.back()));
     f.gpu_demand += alone.back().job.gpu_share;
+    f.sm_demand += alone.back().job.gpu_share * alone.back().job.sm_share;
     f.dram_demand += alone.back().job.dram_share;
   }
   const bool has_parts = std::any_of(query.jobs.begin(), query.jobs.end(),
@@ -384,7 +378,7 @@ ShareForecast share_gpu(const Forecaster& forecaster, const GpuRef& gpu, const S
     if (has_parts)
       share_by_sms(f, forecaster, gpu, query, alone);
     else
-      share_by_turns(f, query.pairs);
+      share_by_turns(f, query.how, query.pairs);
   }
   f.sum_of_relative_speeds = sum_of_speeds(f.jobs);
   f.fits = f.memory_bytes <= f.usable_bytes;

@@ -90,6 +90,11 @@ class Commands(unittest.TestCase):
     def test_shard(self):
         self.check(["shard", "dlrm_mlperf", "--cluster", "dgx-a100"], tilecast.shard("dlrm_mlperf", cluster="dgx-a100"))
 
+    def test_share(self):
+        jobs = ["resnet-50 mode=training batch=16", "gpt2 batch=2 loader_s=0.01"]
+        self.check(["share", "--gpu", "V100", "--how", "mps", "--job", jobs[0], "--job", jobs[1]],
+                   tilecast.share("V100", how="mps", job=jobs))
+
     def test_tune(self):
         self.check(["tune", CONVOLUTION, "--gpu", "MI100", "--top", "2"], tilecast.tune(CONVOLUTION, "MI100", top=2))
         self.check(["tune", PRODUCT, "--gpu", "MI100"], tilecast.tune(PRODUCT, "MI100"))
@@ -157,7 +162,7 @@ class Commands(unittest.TestCase):
         asked = {"compare_gpus": "forecast", "memory_timeline": "forecast", "step_operations": "forecast", "occupancy": "forecast",
                  "suggest_kernels": "calibrate"}
         for function in ("forecast", "compare", "compare_gpus", "memory_timeline", "kernel", "collective", "plan", "shard", "evaluate", "train",
-                         "calibrate", "suggest_kernels", "tune", "sweep"):
+                         "calibrate", "suggest_kernels", "tune", "sweep", "share"):
             text = self.run_command(asked.get(function, function), "--help-all").lower()
             for option in tilecast.options(function):
                 name = option.name.replace("_", "-")
