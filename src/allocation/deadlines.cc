@@ -19,7 +19,7 @@ using Column = AllocationProblem::Column;
 /// The ends of the spans: the deadlines, or so many of them that the program stays small. A job
 /// whose deadline is within a span counts the part of it that lies before.
 std::vector<double> ends_of(const AllocationProblem& problem) {
-  constexpr size_t kMostVariables = 200'000, kMostSpans = 100;
+  constexpr size_t kMostVariables = 100'000, kMostSpans = 100;
   std::vector<double> ends;
   for (const AllocationProblem::Job& job : problem.jobs)
     if (job.deadline_s < kNoEnd) ends.push_back(job.deadline_s);
@@ -47,13 +47,12 @@ class SpansProgram {
 
   /// Lets the program decide which jobs meet their deadline.
   void allow_late() {
+    late_allowed_ = true;
     for (const auto& [job, variable] : meets_)
       program_.set_range(variable, 0, can_meet(job) ? 1 : 0);
   }
   /// Adds GPUs of a kind, as many as it takes; the last variable.
   void add_gpus(size_t kind) {
-    for (const auto& [job, variable] : meets_)
-      if (!can_meet(job)) program_.set_range(variable, 0, 0);
     std::vector<LinearProgram::Entry> entries;
     for (size_t span = 0; span < ends_.size(); ++span)
       entries.push_back({kind_rows_[span][kind], -1});
@@ -84,17 +83,19 @@ class SpansProgram {
       for (double& value : values) value /= most == 0 ? 1 : -most;
       return values;
     };
-    if (!meets_.empty()) objectives.push_back(weights);
+    if (late_allowed_) objectives.push_back(weights);
     if (then == ThenLeast::kCost) objectives.push_back(scaled(costs, most_cost));
-    objectives.push_back(scaled(times, most_time));
+    // After another objective, that of a large program takes minutes.
+    constexpr size_t kLarge = 50'000;
+    if (variables_.size() < kLarge || objectives.empty())
+      objectives.push_back(scaled(times, most_time));
     const auto solution = program_.maximize(objectives, gap_of(problem_));
     Allocation allocation{
         .feasible = solution.feasible, .proven = solution.proven, .placements = {}};
     if (!solution.feasible) return allocation;
+    const std::vector<double>& valued = then == ThenLeast::kCost ? costs : weights;
     allocation.objective =
-        then == ThenLeast::kCost
-            ? -std::inner_product(costs.begin(), costs.end(), solution.values.begin(), 0.0)
-            : solution.objective_values[0];
+        std::abs(std::inner_product(valued.begin(), valued.end(), solution.values.begin(), 0.0));
     allocation.placements = placements_of(solution.values);
     return allocation;
   }
@@ -158,41 +159,106 @@ class SpansProgram {
   void add_meets(size_t j) {
     if (due_rows_[j] < 0) return;
     const std::vector<LinearProgram::Entry> entries{{due_rows_[j], -1}};
-    meets_.emplace_back(j, program_.add_column(1, 1, entries, LinearProgram::Values::kWhole));
+    const double most = can_meet(j) ? 1 : 0;
+    meets_.emplace_back(j, program_.add_column(most, most, entries, LinearProgram::Values::kWhole));
   }
 
   std::vector<TimedColumn> placements_of(const std::vector<double>& values) const {
-    // The last span lasts until its busiest kind and its busiest job are done.
-    std::vector<double> by_kind(problem_.kinds.size()), by_job(problem_.jobs.size());
-    double open_s = 0;
-    for (const Variable& variable : variables_) {
-      if (variable.span < ends_.size()) continue;
-      const double seconds = values[variable.number] * open_s_;
-      const Column& column = problem_.columns[variable.column];
-      for (const auto& [kind, gpus] : column.uses)
-        open_s = std::max(open_s, by_kind[kind] += seconds * gpus / problem_.kinds[kind].gpus);
-      for (const auto& [job, speed] : column.parts)
-        open_s = std::max(open_s, by_job[job] += seconds);
-    }
     std::vector<TimedColumn> placements;
+    std::vector<TimedWork> last;
+    // A job that meets its deadline has done all steps by then, also within a span.
+    std::vector<double> job_end(problem_.jobs.size(), kNoEnd);
+    for (const auto& [job, variable] : meets_)
+      if (values[static_cast<size_t>(variable)] > 0.5) job_end[job] = problem_.jobs[job].deadline_s;
     for (const Variable& variable : variables_) {
-      const bool open = variable.span == ends_.size();
-      if (values[variable.number] <= kLeastShare) continue;
-      const double share = open ? values[variable.number] * open_s_ / open_s
-                                : std::min(1.0, values[variable.number]);
-      const double from = begin(variable.span);
-      placements.push_back({.column = variable.column,
-                            .share = share,
-                            .begin_s = from,
-                            .end_s = open ? from + open_s : ends_[variable.span]});
+      const double value = values[variable.number];
+      if (value <= kLeastShare ||
+          begin(variable.span) >= latest_end(problem_.columns[variable.column], job_end))
+        continue;
+      if (variable.span == ends_.size())
+        last.push_back({variable.column, value * open_s_});
+      else
+        placements.push_back(
+            {.column = variable.column,
+             .share = std::min(1.0, value),
+             .begin_s = begin(variable.span),
+             .end_s = std::min(ends_[variable.span],
+                               latest_end(problem_.columns[variable.column], job_end))});
     }
+    run_at_once(placements);
+    const std::vector<TimedColumn> after = runs_in_order(last) ? in_order(last) : at_once(last);
+    placements.insert(placements.end(), after.begin(), after.end());
     return placements;
+  }
+
+  static double latest_end(const Column& column, const std::vector<double>& job_end) {
+    double end = 0;
+    for (const auto& part : column.parts) end = std::max(end, job_end[part.job]);
+    return end;
+  }
+
+  /// A column of several kinds is a mean, not a place.
+  bool runs_in_order(const std::vector<TimedWork>& work) const {
+    return std::all_of(work.begin(), work.end(), [&](const TimedWork& one) {
+      return problem_.columns[one.column].uses.size() == 1;
+    });
+  }
+  /// The shortest first, for an early end of most.
+  std::vector<TimedColumn> in_order(std::vector<TimedWork> work) const {
+    std::stable_sort(work.begin(), work.end(),
+                     [](const TimedWork& a, const TimedWork& b) { return a.seconds < b.seconds; });
+    return run_in_order(problem_, work, begin(ends_.size()));
+  }
+  /// Side by side until the busiest kind and the busiest job are done.
+  std::vector<TimedColumn> at_once(const std::vector<TimedWork>& work) const {
+    std::vector<double> by_kind(problem_.kinds.size()), by_job(problem_.jobs.size());
+    double length = 0;
+    for (const auto& [c, seconds] : work) {
+      for (const auto& [kind, gpus] : problem_.columns[c].uses)
+        length = std::max(length, by_kind[kind] += seconds * gpus / problem_.kinds[kind].gpus);
+      for (const auto& part : problem_.columns[c].parts)
+        length = std::max(length, by_job[part.job] += seconds);
+    }
+    const double from = begin(ends_.size());
+    std::vector<TimedColumn> placements;
+    for (const auto& [c, seconds] : work)
+      placements.push_back(
+          {.column = c, .share = seconds / length, .begin_s = from, .end_s = from + length});
+    return placements;
+  }
+
+  /// Where a span has GPUs for all its columns at once, each runs whole from the span's begin: its
+  /// job ends earlier. Not for jobs of several columns in the span.
+  void run_at_once(std::vector<TimedColumn>& placements) const {
+    for (size_t first = 0, last = 0; first < placements.size(); first = last) {
+      std::vector<double> wanted(problem_.kinds.size());
+      std::vector<int> columns(problem_.jobs.size());
+      for (; last < placements.size() && placements[last].begin_s == placements[first].begin_s;
+           ++last) {
+        const Column& column = problem_.columns[placements[last].column];
+        for (const auto& [kind, gpus] : column.uses) wanted[kind] += gpus;
+        for (const auto& part : column.parts) ++columns[part.job];
+      }
+      for (size_t i = first; i < last; ++i) {
+        TimedColumn& timed = placements[i];
+        const Column& column = problem_.columns[timed.column];
+        const bool room = std::all_of(column.uses.begin(), column.uses.end(), [&](const auto& use) {
+          return wanted[use.kind] <= problem_.kinds[use.kind].gpus;
+        });
+        const bool one = std::all_of(column.parts.begin(), column.parts.end(),
+                                     [&](const auto& part) { return columns[part.job] == 1; });
+        if (!room || !one) continue;
+        timed.end_s = timed.begin_s + timed.share * (timed.end_s - timed.begin_s);
+        timed.share = 1;
+      }
+    }
   }
 
   const AllocationProblem& problem_;
   LinearProgram program_;
   std::vector<double> ends_, fastest_;
   double open_s_ = 0;
+  bool late_allowed_ = false;
   std::vector<int> done_rows_, due_rows_;
   std::vector<std::vector<int>> job_rows_, kind_rows_;  ///< by span
   std::vector<Variable> variables_;

@@ -20,6 +20,7 @@ struct AllocationProblem {
     double price_per_gpu_s = 0;
   };
   struct Job {
+    double count = 1;  ///< of jobs that are alike; its columns are of them together
     double weight = 1;
     double steps = 0;            ///< that are left; 0: it goes on without end
     double deadline_s = kNoEnd;  ///< from now

@@ -26,26 +26,6 @@ bool runs_alone(const AllocationProblem& problem, const Column& column) {
          problem.jobs[column.parts[0].job].steps > 0;
 }
 
-/// Runs the columns in this order, each as soon as enough GPUs of its kind are free.
-std::vector<TimedColumn> run_in_order(const AllocationProblem& problem,
-                                      const std::vector<size_t>& order) {
-  std::vector<std::multiset<double>> free_at(problem.kinds.size());
-  for (size_t k = 0; k < problem.kinds.size(); ++k)
-    for (double gpu = 1; gpu <= problem.kinds[k].gpus; ++gpu) free_at[k].insert(0);
-  std::vector<TimedColumn> placements;
-  for (const size_t c : order) {
-    const Column& column = problem.columns[c];
-    std::multiset<double>& times = free_at[column.uses[0].kind];
-    const auto gpus = static_cast<size_t>(column.uses[0].gpus);
-    const auto last = std::next(times.begin(), static_cast<std::ptrdiff_t>(gpus));
-    const double begin = *std::prev(last), end = begin + seconds_of(problem, column);
-    times.erase(times.begin(), last);
-    for (size_t gpu = 0; gpu < gpus; ++gpu) times.insert(end);
-    placements.push_back({.column = c, .share = 1, .begin_s = begin, .end_s = end});
-  }
-  return placements;
-}
-
 /// A program with a choice for each column that runs a job alone. Times are in units of the
 /// longest.
 class QueueProgram {
@@ -121,9 +101,10 @@ class QueueProgram {
       if (solution.values[i] > 0.5) chosen.push_back(choices[i]);
     std::stable_sort(chosen.begin(), chosen.end(),
                      [&](const Choice& a, const Choice& b) { return rank(a) < rank(b); });
-    std::vector<size_t> order;
-    for (const Choice& choice : chosen) order.push_back(choice.column);
-    allocation.placements = run_in_order(problem_, order);
+    std::vector<TimedWork> order;
+    for (const Choice& choice : chosen)
+      order.push_back({choice.column, seconds_of(problem_, problem_.columns[choice.column])});
+    allocation.placements = run_in_order(problem_, order, 0);
     return allocation;
   }
 
@@ -138,6 +119,29 @@ class QueueProgram {
 };
 
 }  // namespace
+
+std::vector<TimedColumn> run_in_order(const AllocationProblem& problem,
+                                      const std::vector<TimedWork>& order, double begin_s) {
+  std::vector<std::multiset<double>> free_at(problem.kinds.size());
+  for (size_t k = 0; k < problem.kinds.size(); ++k)
+    for (double gpu = 1; gpu <= problem.kinds[k].gpus; ++gpu) free_at[k].insert(begin_s);
+  std::vector<double> job_free_at(problem.jobs.size(), begin_s);
+  std::vector<TimedColumn> placements;
+  for (const auto& [c, seconds] : order) {
+    const Column& column = problem.columns[c];
+    std::multiset<double>& times = free_at[column.uses[0].kind];
+    const auto gpus = static_cast<std::ptrdiff_t>(column.uses[0].gpus);
+    const auto last = std::next(times.begin(), gpus);
+    double begin = *std::prev(last);
+    for (const auto& part : column.parts) begin = std::max(begin, job_free_at[part.job]);
+    const double end = begin + seconds;
+    times.erase(times.begin(), last);
+    for (std::ptrdiff_t gpu = 0; gpu < gpus; ++gpu) times.insert(end);
+    for (const auto& part : column.parts) job_free_at[part.job] = end;
+    placements.push_back({.column = c, .share = 1, .begin_s = begin, .end_s = end});
+  }
+  return placements;
+}
 
 Allocation queue_for_makespan(const AllocationProblem& problem) {
   QueueProgram queue(problem);

@@ -223,14 +223,14 @@ Reply answer_allocate(AllocateQuestion&& asked, const Given& given, const Asking
   }
   query.jobs = pool_jobs(asked.jobs);
   const ManyOptions options{.threads = static_cast<int>(asked.threads), .poll = {}};
-  const Forecaster& forecaster = *asked.forecaster.load();
+  const std::shared_ptr<const Forecaster> forecaster = asked.forecaster.load();
   if (!asked.arrivals.empty()) {
     ClusterSimulation result =
-        simulate_cluster(forecaster, query, read_arrivals(asked.arrivals), options);
+        simulate_cluster(*forecaster, query, read_arrivals(asked.arrivals), options);
     std::vector<std::string> warnings = result.warnings;
     return {.answer = std::move(result), .warnings = std::move(warnings)};
   }
-  AllocationForecast result = allocate(forecaster, query, options);
+  AllocationForecast result = allocate(*forecaster, query, options);
   std::vector<std::string> warnings = result.warnings;
   const bool none = std::all_of(result.jobs.begin(), result.jobs.end(),
                                 [](const AllocatedJob& job) { return job.fits_nowhere(); });

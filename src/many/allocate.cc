@@ -192,7 +192,8 @@ class AllocationResult {
   void add_deadlines() {
     const bool is_asked = query_.objective == AllocationObjective::kDeadline ||
                           query_.objective == AllocationObjective::kCost;
-    if (!is_asked || query_.whole) return;
+    constexpr size_t kLarge = 20'000;  // columns, with which each answer takes half a minute
+    if (!is_asked || query_.whole || problem_.columns.size() > kLarge) return;
     const std::vector<double> fastest = fastest_speeds(problem_);
     size_t late = 0;
     for (size_t j = 0; j < result_.jobs.size(); ++j) {

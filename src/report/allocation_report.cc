@@ -12,6 +12,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <tuple>
 
 #include "base/text.h"
 #include "report/kernel_text.h"
@@ -42,7 +44,10 @@ const ObjectiveText& text_of(const std::string& objective) {
                        [&](const ObjectiveText& text) { return text.name == objective; });
 }
 
-std::string share_text(double share) { return fmt::format("{:.0f} %", 100 * share); }
+std::string share_text(double share) {
+  constexpr double kShown = 0.005;
+  return share > 0 && share < kShown ? "<1 %" : fmt::format("{:.0f} %", 100 * share);
+}
 
 std::string hours(double seconds) {
   constexpr double kHour = 3600;
@@ -55,34 +60,54 @@ std::string value_text(const ObjectiveText& text, double value) {
 
 std::string pool_text(const std::vector<PoolUse>& pool) {
   std::vector<std::string> kinds;
-  for (const PoolUse& kind : pool) kinds.push_back(fmt::format("{} {}", kind.gpus, kind.gpu));
+  for (const PoolUse& kind : pool)
+    kinds.push_back(fmt::format("{}{} of {}", kind.gpus,
+                                !kinds.empty()   ? ""
+                                : kind.gpus == 1 ? " GPU"
+                                                 : " GPUs",
+                                kind.gpu));
   return join(kinds, ", ");
 }
 
 std::string job_count(size_t jobs) { return jobs == 1 ? "1 job" : fmt::format("{} jobs", jobs); }
 
 /// "2 x nvidia-h100 bf16 beside gpt2 63 %".
-std::string place_text(const AllocatedPlace& place, bool with_time) {
+std::string place_text(const AllocatedPlace& place) {
   std::string text = place.gpus > 1 ? fmt::format("{} x ", place.gpus) : "";
   text += place.gpu;
   if (!place.dtype.empty()) text += " " + place.dtype;
   if (!place.beside.empty()) text += " beside " + place.beside;
   constexpr double kAll = 0.995;
   if (place.share < kAll) text += " " + share_text(place.share);
-  if (with_time && place.end_s && place.begin_s > 0) text += " from " + hours(place.begin_s);
+  if (place.begin_s > 0) text += " from " + hours(place.begin_s);
   return text;
 }
 
-/// The same places in later spans of time are not repeated.
+/// Each place once, with its share of the time in which the job has it, from its first to its last
+/// span.
 std::string places_text(const AllocatedJob& job) {
-  constexpr size_t kShown = 4;
   if (job.places.empty()) return job.fits_nowhere() ? "nowhere" : "waits";
-  std::vector<std::string> places;
-  for (size_t i = 0; i < std::min(kShown, job.places.size()); ++i)
-    places.push_back(place_text(job.places[i], true));
-  if (job.places.size() > kShown)
-    places.push_back(fmt::format("{} more", job.places.size() - kShown));
-  return join(places, ", ");
+  std::vector<AllocatedPlace> places;
+  for (const AllocatedPlace& place : job.places) {
+    const auto same = std::find_if(places.begin(), places.end(), [&](const AllocatedPlace& other) {
+      return std::tie(other.gpu, other.gpus, other.dtype, other.beside) ==
+             std::tie(place.gpu, place.gpus, place.dtype, place.beside);
+    });
+    if (same == places.end()) {
+      places.push_back(place);
+    } else if (same->end_s && place.end_s) {
+      const double time = same->share * (*same->end_s - same->begin_s) +
+                          place.share * (*place.end_s - place.begin_s);
+      same->end_s = std::max(*same->end_s, *place.end_s);
+      same->share = time / (*same->end_s - same->begin_s);
+    }
+  }
+  constexpr size_t kShown = 4;
+  std::vector<std::string> texts;
+  for (size_t i = 0; i < std::min(kShown, places.size()); ++i)
+    texts.push_back(place_text(places[i]));
+  if (places.size() > kShown) texts.push_back(fmt::format("{} more", places.size() - kShown));
+  return join(texts, ", ");
 }
 
 std::string jobs_table(const AllocationForecast& f, const TableStyle& style) {
@@ -149,7 +174,9 @@ std::string allocation_table(const AllocationForecast& f, const TableStyle& styl
       const double gain =
           objective.less_is_better ? *f.blind_value / *f.value : *f.value / *f.blind_value;
       blind = fmt::format("{} without telling kinds apart", value_text(objective, *f.blind_value));
-      if (*f.value > 0 && *f.blind_value > 0) blind += fmt::format(": {:.2f} times as good", gain);
+      constexpr double kSame = 1.005;
+      if (gain >= kSame && std::isfinite(gain))
+        blind += fmt::format(": {:.2f} times as good", gain);
     }
     lines.add(std::string(objective.value), value_text(objective, *f.value), blind);
   }
