@@ -48,6 +48,8 @@ struct PoolKind {
   std::string cluster;  ///< whose GPUs they are; "": jobs of several GPUs have no links
   int64_t gpus = 0;
   std::optional<double> price_per_gpu_hour;
+  /// How many times as long as `loader_s` of all jobs the hosts of these GPUs take.
+  double host_factor = 1;
 };
 
 /// A job, or another one like it, that arrives.

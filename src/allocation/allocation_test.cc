@@ -8,6 +8,7 @@
 
 #include "allocation/linear_program.h"
 #include "allocation/problem.h"
+#include "allocation/simulation.h"
 #include "base/rng.h"
 
 namespace tilecast {
@@ -406,6 +407,69 @@ TEST(Allocation, MoreOfAKindPairsAndKindsToldApartNeverHurt) {
       EXPECT_GE(sign * solve(larger).objective, value - kTolerance * std::abs(value)) << seed;
     }
   }
+}
+
+TEST(Allocation, OfAlikeJobsIsThatOfEachAlone) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Rng rng(seed);
+    AllocationProblem problem = random_problem(rng, 4, 3, Pairs::kNone);
+    const size_t jobs = problem.jobs.size(), columns = problem.columns.size();
+    for (size_t j = 0; j < jobs; ++j) problem.jobs.push_back(problem.jobs[j]);
+    for (size_t c = 0; c < columns; ++c) {
+      problem.columns.push_back(problem.columns[c]);
+      problem.columns.back().parts[0].job += jobs;
+    }
+    const Allocation together = maximize_fairness(problem);
+    expect_within_limits(problem, together);
+    for (const JobShare& share : shares_of(problem, together)) EXPECT_GT(share.steps_per_s, 0);
+    // With a pair that nobody wants, no jobs are taken as one.
+    const double slow = 1e-6;
+    problem.columns.push_back({{{0, slow}, {1, slow}}, {{0, 1}}});
+    expect_near(maximize_fairness(problem).objective, together.objective, "fairness", seed);
+  }
+}
+
+TEST(PoolOverTime, TakesTheJobThatGainsMostToTheFasterKind) {
+  // Kind 1 is 4 times as fast for job type 1, and no faster for type 0.
+  const std::vector<std::vector<double>> speeds{{1, 1}, {1, 4}};
+  PoolOverTime pool{.kinds = {{1, 0}, {1, 0}},
+                    .jobs = {{.type = 1, .steps = 400}, {.type = 0, .steps = 100}},
+                    .columns = {}};
+  pool.columns = [&](const std::vector<size_t>& types) {
+    std::vector<Column> columns;
+    for (size_t i = 0; i < types.size(); ++i)
+      for (size_t kind = 0; kind < 2; ++kind)
+        columns.push_back({{{i, speeds[types[i]][kind]}}, {{kind, 1}}});
+    return columns;
+  };
+  const SimulatedPool first = simulate_first_come(pool);
+  EXPECT_NEAR(first.ends_s[0], 400, 1e-6);  // the first kind was free
+  EXPECT_NEAR(first.ends_s[1], 100, 1e-6);
+  const SimulatedPool ours = simulate_objective(pool, maximize_throughput, Sees::kKinds);
+  EXPECT_NEAR(ours.ends_s[0], 100, 1e-3);
+  EXPECT_NEAR(ours.ends_s[1], 100, 1e-3);
+  // Half of the time on each kind, until both end.
+  const SimulatedPool blind = simulate_objective(pool, maximize_throughput, Sees::kPoolAlone);
+  EXPECT_NEAR(blind.ends_s[0], 160, 1e-3);
+  EXPECT_NEAR(blind.ends_s[1], 100, 1e-3);
+  EXPECT_NEAR(blind.gpu_s[0] + blind.gpu_s[1], 260, 1e-3);
+}
+
+TEST(PoolOverTime, WaitsForArrivalsAndForGpus) {
+  PoolOverTime pool{.kinds = {{1, 0}},
+                    .jobs = {{.arrival_s = 10, .steps = 100}, {.arrival_s = 20, .steps = 50}},
+                    .columns = [](const std::vector<size_t>& types) {
+                      std::vector<Column> columns;
+                      for (size_t i = 0; i < types.size(); ++i)
+                        columns.push_back({{{i, 1}}, {{0, 1}}});
+                      return columns;
+                    }};
+  const SimulatedPool first = simulate_first_come(pool);
+  EXPECT_EQ(first.ends_s, (std::vector<double>{110, 160}));
+  const SimulatedPool fair = simulate_objective(pool, maximize_fairness, Sees::kKinds);
+  EXPECT_NEAR(fair.ends_s[1], 120, 1e-3);  // half of the GPU from 20 to 120
+  EXPECT_NEAR(fair.ends_s[0], 160, 1e-3);
+  EXPECT_NEAR(fair.gpu_s[0], 150, 1e-3);
 }
 
 TEST(LinearProgram, SaysThatNothingIsFeasible) {

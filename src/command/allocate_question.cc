@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/csv.h"
 #include "base/file.h"
@@ -21,6 +22,7 @@ namespace {
 
 struct AllocateQuestion {
   std::string jobs, arrivals, prices;
+  std::vector<std::string> hosts;
   std::vector<std::string> pool;
   AllocationObjective objective = AllocationObjective::kThroughput;
   bool share = false, whole = false;
@@ -82,6 +84,11 @@ std::vector<OptionGroup> allocate_groups() {
          .value = "PRICE",
          .help = "a number, a list (H100=2.5,A100=1.2), or a file (.json, .csv)",
          .set = into<&Asked::prices>()},
+        list_option(
+            "host-factor", "1",
+            "how many times as long as jobs state (loader_s, host_launch_us) the hosts of a "
+            "kind take: P100=2.3,K80=2.3",
+            into<&Asked::hosts>(), ValueType::kText),
         whole_option("--threads", "all cores", "forecasts that run at once",
                      into<&Asked::threads>(), 1, kMostThreads)}}};
   const std::vector<CommandOption> last = forecaster_options<Asked>();
@@ -115,6 +122,26 @@ PoolKind pool_kind(const std::string& text) {
   kind.cluster = cluster->id;
   kind.gpus = count.value_or(cluster->nodes) * cluster->gpus_per_node;
   return kind;
+}
+
+/// "P100=2.3".
+void set_host(const std::string& text, std::vector<PoolKind>& pool) {
+  const size_t equals = text.find('=');
+  const std::optional<double> factor =
+      equals == std::string::npos ? std::nullopt : parse_number<double>(text.substr(equals + 1));
+  if (!factor || !std::isfinite(*factor) || *factor <= 0)
+    throw OptionError(
+        fmt::format("`host-factor`: expected GPU=NUMBER,... with numbers above 0, "
+                    "found '{}'",
+                    shown_name(text)));
+  const std::string id = find_device(text.substr(0, equals)).id;
+  bool found = false;
+  for (PoolKind& kind : pool) {
+    if (kind.gpu.id() != id) continue;
+    kind.host_factor = *factor;
+    found = true;
+  }
+  if (!found) throw OptionError(fmt::format("`host-factor`: the pool has no {}", id));
 }
 
 [[noreturn]] void refuse_key(const AskedJob& job, const std::string& key,
@@ -221,6 +248,7 @@ Reply answer_allocate(AllocateQuestion&& asked, const Given& given, const Asking
     const std::vector<double> prices = gpu_prices(asked.prices, gpus);
     for (size_t i = 0; i < prices.size(); ++i) query.pool[i].price_per_gpu_hour = prices[i];
   }
+  for (const std::string& text : asked.hosts) set_host(text, query.pool);
   query.jobs = pool_jobs(asked.jobs);
   const ManyOptions options{.threads = static_cast<int>(asked.threads), .poll = {}};
   const std::shared_ptr<const Forecaster> forecaster = asked.forecaster.load();

@@ -205,7 +205,7 @@ class AllocationResult {
     if (late == 0) return;
     std::string would_do;
     for (size_t kind = 0; kind < problem_.kinds.size(); ++kind)
-      if (const auto more = gpus_to_meet_deadlines(problem_, kind))
+      if (const auto more = gpus_to_meet_deadlines(problem_, kind); more && *more > 0)
         would_do += fmt::format("{}{:.0f} more {}", would_do.empty() ? "" : ", or ", *more,
                                 result_.pool[kind].gpu);
     result_.warnings.push_back(fmt::format(

@@ -175,6 +175,7 @@ void PoolSpeeds::forecast(const Forecaster& forecaster, const ManyOptions& optio
     const auto measured = asked.speeds.find(kind.gpu.id());
     if (measured != asked.speeds.end() && asked.dtypes.empty())
       job.bounds.steps_per_s = measured->second;
+    if (job.bounds.loader_s) *job.bounds.loader_s *= kind.host_factor;
     try {
       if (option.gpus == 1) {
         const AloneForecast alone =
@@ -199,7 +200,7 @@ void PoolSpeeds::forecast(const Forecaster& forecaster, const ManyOptions& optio
         const Result result = ask(forecaster, job.model, kind.gpu, request, Detail::kNumbers);
         const SeveralGpus on = std::visit([](const auto& f) { return several(f); }, result);
         way->usable_bytes = on.usable_bytes;
-        option.steps_per_s = speed_of(step_time(on.step_s, asked.job.bounds));
+        option.steps_per_s = speed_of(step_time(on.step_s, job.bounds));
         option.memory_bytes = on.peak_bytes;
       }
       option.fits = option.memory_bytes <= way->usable_bytes;
