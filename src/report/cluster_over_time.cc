@@ -92,6 +92,14 @@ class ClusterPicture {
     return bins;
   }
 
+  /// From one height to another at x; below 0: the line begins or ends there.
+  static std::string corner(double x, double from, double to) {
+    std::string points;
+    for (const double y : {from, to})
+      if (y >= 0) points += fmt::format("{:.1f},{:.1f} ", x, y);
+    return points;
+  }
+
   void panel(const PolicyOutcome& policy, size_t kind, double top) {
     const double bottom = top + kPanel, gpus = static_cast<double>(c_.pool[kind].gpus);
     const auto y_of = [&](double used) { return bottom - kPanel * used / std::max(gpus, 1.0); };
@@ -101,14 +109,18 @@ class ClusterPicture {
     for (size_t color = 0; color < bins.size(); ++color) {
       std::string up, down;
       bool any = false;
-      for (size_t bin = 0; bin < kBins; ++bin) {
+      double low_before = -1, high_before = -1;
+      for (size_t bin = 0; bin <= kBins; ++bin) {
         const double left = kClusterLeft + step * static_cast<double>(bin);
-        const double low = y_of(below[bin]);
-        below[bin] += bins[color][bin];
-        any = any || bins[color][bin] > 0;
-        const double high = y_of(below[bin]);
-        up += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", left, high, left + step, high);
-        down = fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", left + step, low, left, low) + down;
+        // Points only where a line turns.
+        const double low = bin < kBins ? y_of(below[bin]) : -1;
+        if (bin < kBins) below[bin] += bins[color][bin];
+        const double high = bin < kBins ? y_of(below[bin]) : -1;
+        any = any || (bin < kBins && bins[color][bin] > 0);
+        if (high != high_before) up += corner(left, high_before, high);
+        if (low != low_before) down = corner(left, low, low_before) + down;
+        low_before = low;
+        high_before = high;
       }
       if (any)
         svg_.add(
