@@ -95,10 +95,11 @@ def table(title, columns, rows):
     print(f"\n| {title} | {' | '.join(columns)} |\n|---|{'--:|' * len(columns)}")
     for name in dict.fromkeys(row[0] for row in rows):
         own = list(zip(*(row[1:] for row in rows if row[0] == name)))
-        print(f"| {name} | {mean(own[0]):.1%} | {min(own[0]):.1%} | {' | '.join(f'{mean(column):.2f}' for column in own[1:])} |")
+        cells = [name, f"{mean(own[0]):.1%}", f"{min(own[0]):.1%}", *(f"{mean(column):.2f}" for column in own[1:])]
+        print("|", " | ".join(cells), "|")
 
 
-def main(tilecast, models, seeds=8, count=30):
+def main(tilecast, models, seeds=6, count=30):
     speeds = measured_speeds()
     once, timed = [], []
     for seed in range(int(seeds)):

@@ -20,6 +20,8 @@ constexpr double kClusterWidth = 960, kClusterLeft = 60, kClusterRight = 740,
 constexpr double kClusterTop = 60, kPanel = 56, kGap = 10, kTitle = 26;  // heights
 constexpr size_t kBins = 340;
 
+std::string in_hours(double seconds) { return fmt::format("{:.3g} h", seconds / 3600); }
+
 class ClusterPicture {
  public:
   explicit ClusterPicture(const ClusterSimulation& c) : c_(c), svg_(kClusterWidth, height(c)) {
@@ -43,18 +45,18 @@ class ClusterPicture {
 
   std::string draw() {
     const PolicyOutcome &ours = c_.policies.back(), &first = c_.policies.front();
-    svg_.text(kClusterLeft, 24,
-              fmt::format("{} jobs: {} from arrival to end under {}, {} under {} (mean)",
-                          c_.arrivals, format_seconds(ours.mean_s), ours.policy,
-                          format_seconds(first.mean_s), first.policy),
-              "font-size=\"15\" font-weight=\"bold\"");
+    svg_.text(
+        kClusterLeft, 24,
+        fmt::format("{} jobs: {} from arrival to end under {}, {} under {} (mean)", c_.arrivals,
+                    in_hours(ours.mean_s), ours.policy, in_hours(first.mean_s), first.policy),
+        "font-size=\"15\" font-weight=\"bold\"");
     double y = kClusterTop;
     for (const PolicyOutcome& policy : c_.policies) {
-      svg_.text(kClusterLeft, y + 12,
-                fmt::format("{}: mean {}, p95 {}, {:.0f} % in use", policy.policy,
-                            format_seconds(policy.mean_s), format_seconds(policy.p95_s),
-                            100 * policy.utilization),
-                "font-weight=\"bold\"");
+      svg_.text(
+          kClusterLeft, y + 12,
+          fmt::format("{}: mean {}, p95 {}, {:.0f} % in use", policy.policy,
+                      in_hours(policy.mean_s), in_hours(policy.p95_s), 100 * policy.utilization),
+          "font-weight=\"bold\"");
       y += kTitle;
       for (size_t kind = 0; kind < c_.pool.size(); ++kind, y += kPanel + kGap)
         panel(policy, kind, y);
@@ -137,12 +139,13 @@ class ClusterPicture {
 
   void axis(double y) {
     constexpr double kLines = 8, kHour = 3600;
-    const bool in_hours = end_s_ > kHour;
-    const double unit = in_hours ? kHour : 1, step = round_step(end_s_ / unit, kLines);
+    const bool long_enough = end_s_ > kHour;
+    const double unit = long_enough ? kHour : 1, step = round_step(end_s_ / unit, kLines);
     for (double value = 0; value * unit <= end_s_; value += step)
       svg_.text(x_of(value * unit), y + 8, fmt::format("{:g}", value), "text-anchor=\"middle\"");
     svg_.text((kClusterLeft + kClusterRight) / 2, y + 28,
-              in_hours ? "hours; GPUs in use" : "seconds; GPUs in use", "text-anchor=\"middle\"");
+              long_enough ? "hours; GPUs in use" : "seconds; GPUs in use",
+              "text-anchor=\"middle\"");
   }
 
   void legend() {
