@@ -33,10 +33,13 @@ std::vector<double> ends_of(const AllocationProblem& problem) {
   return some;
 }
 
+/// Whether jobs that could meet their deadlines may be late: the program then decides which ones.
+enum class Late { kNone, kSome };
+
 class SpansProgram {
  public:
-  explicit SpansProgram(const AllocationProblem& problem)
-      : problem_(problem), ends_(ends_of(problem)), fastest_(fastest_speeds(problem)) {
+  SpansProgram(const AllocationProblem& problem, Late late)
+      : problem_(problem), late_(late), ends_(ends_of(problem)), fastest_(fastest_speeds(problem)) {
     for (size_t j = 0; j < problem.jobs.size(); ++j)
       if (asked(j)) open_s_ = std::max(open_s_, problem.jobs[j].steps / fastest_[j]);
     add_rows();
@@ -45,12 +48,6 @@ class SpansProgram {
     for (size_t j = 0; j < problem.jobs.size(); ++j) add_meets(j);
   }
 
-  /// Lets the program decide which jobs meet their deadline.
-  void allow_late() {
-    late_allowed_ = true;
-    for (const auto& [job, variable] : meets_)
-      program_.set_range(variable, 0, can_meet(job) ? 1 : 0);
-  }
   /// Adds GPUs of a kind, as many as it takes; the last variable.
   void add_gpus(size_t kind) {
     std::vector<LinearProgram::Entry> entries;
@@ -83,7 +80,7 @@ class SpansProgram {
       for (double& value : values) value /= most == 0 ? 1 : -most;
       return values;
     };
-    if (late_allowed_) objectives.push_back(weights);
+    if (late_ == Late::kSome) objectives.push_back(weights);
     if (then == ThenLeast::kCost) objectives.push_back(scaled(costs, most_cost));
     // After another objective, that of a large program takes minutes.
     constexpr size_t kLarge = 50'000;
@@ -139,6 +136,13 @@ class SpansProgram {
     const Column& column = problem_.columns[c];
     const bool open = span == ends_.size();
     std::vector<LinearProgram::Entry> entries;
+    // Jobs that meet their deadlines are done by then.
+    if (late_ == Late::kNone &&
+        std::all_of(column.parts.begin(), column.parts.end(), [&](const auto& part) {
+          return asked(part.job) && can_meet(part.job) &&
+                 problem_.jobs[part.job].deadline_s <= begin(span);
+        }))
+      return;
     for (const auto& [j, speed] : column.parts) {
       if (!asked(j)) return;
       const AllocationProblem::Job& job = problem_.jobs[j];
@@ -159,8 +163,9 @@ class SpansProgram {
   void add_meets(size_t j) {
     if (due_rows_[j] < 0) return;
     const std::vector<LinearProgram::Entry> entries{{due_rows_[j], -1}};
-    const double most = can_meet(j) ? 1 : 0;
-    meets_.emplace_back(j, program_.add_column(most, most, entries, LinearProgram::Values::kWhole));
+    const double most = can_meet(j) ? 1 : 0, least = late_ == Late::kNone ? most : 0;
+    meets_.emplace_back(j,
+                        program_.add_column(least, most, entries, LinearProgram::Values::kWhole));
   }
 
   std::vector<TimedColumn> placements_of(const std::vector<double>& values) const {
@@ -255,10 +260,10 @@ class SpansProgram {
   }
 
   const AllocationProblem& problem_;
+  Late late_;
   LinearProgram program_;
   std::vector<double> ends_, fastest_;
   double open_s_ = 0;
-  bool late_allowed_ = false;
   std::vector<int> done_rows_, due_rows_;
   std::vector<std::vector<int>> job_rows_, kind_rows_;  ///< by span
   std::vector<Variable> variables_;
@@ -267,11 +272,8 @@ class SpansProgram {
 
 Allocation solve_spans(const AllocationProblem& problem, ThenLeast then) {
   if (problem.whole) return queue_for_deadlines(problem, then);
-  SpansProgram spans(problem);
-  const Allocation all_meet = spans.solve(then);
-  if (all_meet.feasible) return all_meet;
-  spans.allow_late();
-  return spans.solve(then);
+  const Allocation all_meet = SpansProgram(problem, Late::kNone).solve(then);
+  return all_meet.feasible ? all_meet : SpansProgram(problem, Late::kSome).solve(then);
 }
 
 }  // namespace
@@ -285,7 +287,7 @@ Allocation meet_deadlines(const AllocationProblem& problem) {
 }
 
 std::optional<double> gpus_to_meet_deadlines(const AllocationProblem& problem, size_t kind) {
-  SpansProgram spans(problem);
+  SpansProgram spans(problem, Late::kNone);
   spans.add_gpus(kind);
   const std::optional<double> gpus = spans.least_last();
   constexpr double kRounding = 1e-6;
