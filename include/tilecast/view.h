@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tilecast/allocate.h"
 #include "tilecast/forecast.h"
 #include "tilecast/learn.h"
 #include "tilecast/search.h"
@@ -31,6 +32,13 @@ std::string difference_table(const Comparison& comparison, const TableStyle& sty
 
 /// A line for each job, then what they have in common.
 std::string share_table(const ShareForecast& forecast, const TableStyle& style = {});
+
+/// A line for each job with its places, then the pool and the objective.
+std::string allocation_table(const AllocationForecast& forecast, const TableStyle& style = {});
+/// A line for each policy.
+std::string simulation_table(const ClusterSimulation& simulation, const TableStyle& style = {});
+/// The pool over time, under each policy.
+std::string simulation_svg(const ClusterSimulation& simulation);
 
 /// A line for each GPU, with the interval of its time and whether it is certainly slower than the
 /// line above.

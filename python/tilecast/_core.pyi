@@ -2146,6 +2146,168 @@ class ShareForecast(Record):
     warnings: list[str]
     """what is not certain, and what to do"""
 
+class AllocatedPlace(Record):
+    """A place that a job has for a share of the time."""
+    job: str
+    """its name"""
+    gpu: str
+    """kind of the pool"""
+    gpus: int
+    """how many it takes"""
+    dtype: str
+    """that it uses; empty: as the model"""
+    beside: str
+    """name of the job that shares the GPU; empty: none"""
+    share: float
+    """of the time from begin_s to end_s"""
+    steps_per_s: float
+    """while it runs there [1/s]"""
+    begin_s: float
+    """from now [s]"""
+    end_s: float | None
+    """null: as long as the job runs [s]"""
+
+class PlaceOption(Record):
+    """One place where a job can run, and what it would give there alone."""
+    gpu: str
+    """kind of the pool"""
+    gpus: int
+    """how many it takes"""
+    dtype: str
+    """that it uses; empty: as the model"""
+    steps_per_s: float | None
+    """speed alone; null: it cannot run there [1/s]"""
+    steps_per_s_low: float | None
+    """80 % interval [1/s]"""
+    steps_per_s_high: float | None
+    """80 % interval [1/s]"""
+    seconds: float | None
+    """time of all its steps there; null: it has no number of steps [s]"""
+    cost: float | None
+    """of all its steps there, in the unit of the prices"""
+    memory_bytes: int
+    """peak on each GPU [bytes]"""
+    fits: bool
+    """whether the memory suffices"""
+    error: str | None
+    """why there is no forecast"""
+
+class AllocatedJob(Record):
+    """A job, its places, and what others would give."""
+    name: str
+    """of the job"""
+    model: str
+    """name of the model"""
+    weight: float
+    """in the objective"""
+    places: list[AllocatedPlace]
+    """where it runs; empty: nowhere"""
+    time_share: float
+    """share of the time until its end in which it runs"""
+    steps_per_s: float
+    """mean until its end [1/s]"""
+    relative_speed: float
+    """that over the speed at its fastest place, alone"""
+    finish_s: float | None
+    """when its steps are done, if it keeps its places; null: never [s]"""
+    cost: float | None
+    """until then, in the unit of the prices"""
+    deadline_s: float | None
+    """from now; null: none [s]"""
+    meets_deadline: bool | None
+    """null: it has none"""
+    options: list[PlaceOption]
+    """each place where it could run, alone"""
+    note: str
+    """why it runs nowhere or is late, and what to do; empty: nothing is wrong"""
+
+class PoolUse(Record):
+    """GPUs of one kind, and how many are in use."""
+    gpu: str
+    """as the pool names it"""
+    gpu_name: str
+    """the product name"""
+    gpus: int
+    """of the pool"""
+    price_per_gpu_hour: float | None
+    """null: not given"""
+    used_gpus: float
+    """mean number in use until the last job ends"""
+    utilization: float
+    """of them in use"""
+
+class AllocationForecast(Record):
+    """Which job goes where."""
+    schema_version: int
+    """of this schema"""
+    objective: str
+    """what it is best for"""
+    value: float | None
+    """of the objective: throughput a sum of relative speeds, makespan seconds, fairness and finish-time ratios to an equal share, cost in the unit of the prices, deadline a sum of weights; null: no job can run"""
+    blind_value: float | None
+    """the value of the best allocation that does not tell kinds of GPU apart: it divides each job's time among them as the pool is divided"""
+    whole: bool
+    """each job has one place, not in turns with others"""
+    proven: bool
+    """the solver has proven that no allocation is better by more than 0.5 %"""
+    jobs: list[AllocatedJob]
+    """in the order of the question"""
+    pool: list[PoolUse]
+    """the kinds of GPU"""
+    cost: float | None
+    """of all steps, in the unit of the prices; null: no prices, or jobs without end"""
+    makespan_s: float | None
+    """when the last job ends; null: one goes on without end [s]"""
+    assumptions: list[str]
+    """what matters to the numbers, given or by default"""
+    warnings: list[str]
+    """what is not certain, and what to do"""
+
+class KindUse(Record):
+    """Use of one kind of GPU."""
+    gpu: str
+    """as the pool names it"""
+    utilization: float
+    """share of its GPUs in use, until the last job ends"""
+
+class PolicyOutcome(Record):
+    """What a policy makes of the arrivals."""
+    policy: str
+    """fifo, blind or the objective"""
+    mean_s: float
+    """time of a job from its arrival to its end, mean [s]"""
+    median_s: float
+    """likewise [s]"""
+    p95_s: float
+    """95th percentile [s]"""
+    makespan_s: float
+    """when the last job ends [s]"""
+    utilization: float
+    """share of all GPUs in use until then"""
+    cost: float | None
+    """of the GPU time used, in the unit of the prices"""
+    met_deadlines: int
+    """jobs that end by their deadline"""
+    kinds: list[KindUse]
+    """by kind of GPU"""
+
+class ClusterSimulation(Record):
+    """Jobs that arrive at a pool, under several policies."""
+    schema_version: int
+    """of this schema"""
+    objective: str
+    """of the last policy"""
+    arrivals: int
+    """jobs that arrive and can run"""
+    deadlines: int
+    """jobs with a deadline"""
+    policies: list[PolicyOutcome]
+    """first come, first served; the objective without telling kinds apart; the objective"""
+    assumptions: list[str]
+    """what matters to the numbers, given or by default"""
+    warnings: list[str]
+    """what is not certain, and what to do"""
+
 class GpuEntry(Record):
     """A bundled device, with the numbers of its data sheet."""
     id: str
@@ -2982,6 +3144,17 @@ class ShareKeywords(TypedDict, total=False):
     max_memory: int | str | None
     max_seconds: float | None
 
+class AllocateKeywords(TypedDict, total=False):
+    objective: Literal["throughput", "makespan", "fairness", "finish-time", "cost", "deadline"] | None
+    share: bool | None
+    how: Literal["time-slice", "mps", "streams"] | None
+    whole: bool | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
+    host_factor: int | str | Sequence[int | str] | None
+    threads: int | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
 class CalibrateKeywords(TypedDict, total=False):
     measurements: Path | Sequence[Path] | None
     output_file: Path | None
@@ -3097,6 +3270,10 @@ def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[T
 def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...
 def share(gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
+@overload
+def allocate(jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
+@overload
+def allocate(jobs: Path, *, pool: int | str | Sequence[int | str], weights: Path | None = None, calibration: Path | None = None, **options: Unpack[AllocateKeywords]) -> AllocationForecast: ...
 def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> Calibration: ...
 def calibrate_pairs(gpu: GpuLike, *, pairs: Path, jobs: Path, output_file: Path, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CalibratePairsKeywords]) -> PairCalibration: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...

@@ -106,6 +106,25 @@ Command share_command() {
        "tilecast share --gpu A100-40GB --how mig --jobs jobs.json"});
 }
 
+Command allocate_command() {
+  constexpr int64_t kRows = 30;
+  Command allocate = simple_command(
+      "allocate",
+      {rows_option("30", "jobs to show"), format_option({"table", "json", "csv", "svg"})},
+      {"JOBS --pool 8xH100,16xA100-80GB [options]",
+       "JOBS --pool 8xH100,16xA100-80GB --arrivals FILE [options]  # over time"},
+      {"tilecast allocate jobs.json --pool 8xH100,16xA100-80GB,32xL4 --objective makespan",
+       "tilecast allocate jobs.json --pool 8xH100,32xL4 --objective cost --price-per-gpu-hour "
+       "H100=2.5,L4=0.7",
+       "tilecast allocate jobs.json --pool 8xH100,32xL4 --arrivals trace.csv -o cluster.svg"});
+  allocate.run = [](const Command& command, const Given& given) {
+    check_file_view(command, given);
+    const TableStyle style = style_of(given, kRows, "jobs");
+    show(ask(command, command.name, given), given, style);
+  };
+  return allocate;
+}
+
 Command evaluate_command() {
   return simple_command("evaluate", {format_option({"table", "json", "csv", "svg"})},
                         {"PATH [options]"},
@@ -125,6 +144,7 @@ const std::vector<Command>& commands() {
       plan_command(),
       shard_command(),
       share_command(),
+      allocate_command(),
       evaluate_command(),
       train_command(),
       calibrate_command(),

@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <memory>
 
+#include "allocation/linear_program.h"
 #include "base/embedded.h"
 #include "base/json.h"
 #include "base/number.h"
@@ -139,9 +140,10 @@ Installation::WeightsFile weights_file(const EmbeddedFile& file) {
   return result;
 }
 
-bool has_xgboost() {
+/// Whether a library can be loaded: `require` throws if not.
+bool is_here(void (*require)()) {
   try {
-    require_xgboost();
+    require();
     return true;
   } catch (const Error&) {
     return false;
@@ -150,7 +152,8 @@ bool has_xgboost() {
 
 std::vector<Installation::Part> optional_parts() {
   std::vector<Installation::Part> parts = {
-      {"XGBoost", has_xgboost(), "'tilecast train' loads it; Debian: libxgboost0"},
+      {"XGBoost", is_here(require_xgboost), "'tilecast train' loads it; Debian: libxgboost0"},
+      {"Cbc", is_here(require_cbc), "'tilecast allocate' loads it; Debian: coinor-libcbc3"},
       {"liblzma", reads_xz(),
        "reads measurements in .xz files; needed when Tilecast is built: liblzma-dev"}};
   constexpr std::pair<const char*, const char*> kModules[] = {

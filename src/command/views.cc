@@ -52,6 +52,12 @@ std::string table(const ProductAnswer& p, const TableStyle& s) {
 }
 std::string table(const SweepResult& r, const TableStyle&) { return r.front_lines; }
 std::string table(const ShareForecast& f, const TableStyle& s) { return share_table(f, s); }
+std::string table(const AllocationForecast& f, const TableStyle& s) {
+  return allocation_table(f, s);
+}
+std::string table(const ClusterSimulation& c, const TableStyle& s) {
+  return simulation_table(c, s);
+}
 std::string table(const std::vector<GpuEntry>& e, const TableStyle& s) { return gpus_table(e, s); }
 std::string table(const std::vector<ClusterEntry>& e, const TableStyle& s) {
   return clusters_table(e, s);
@@ -89,11 +95,20 @@ std::string csv(const ServingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ShardForecast& f) { return shard_csv(f); }
 std::string csv(const ShareForecast& f) { return to_csv(f.jobs); }
 std::string csv(const SharingEvaluation& e) { return to_csv(e.points); }
+/// All places of all jobs.
+std::string csv(const AllocationForecast& f) {
+  std::vector<AllocatedPlace> places;
+  for (const AllocatedJob& job : f.jobs)
+    places.insert(places.end(), job.places.begin(), job.places.end());
+  return to_csv(places);
+}
+std::string csv(const ClusterSimulation& c) { return to_csv(c.policies); }
 std::string csv(const SuggestedKernels& k) { return k.csv; }
 
 std::string svg(const MemoryTimeline& t) { return memory_svg(t); }
 std::string svg(const SharingEvaluation& e) { return sharing_evaluation_svg(e); }
 std::string svg(const ServingPlan& p) { return plan_svg(p); }
+std::string svg(const ClusterSimulation& c) { return simulation_svg(c); }
 std::string svg(const AcceleratorOccupancy& o) { return occupancy_picture(o, "svg"); }
 
 std::string text(const AcceleratorOccupancy& o) { return occupancy_picture(o, "text"); }

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/text.h"
@@ -18,19 +17,6 @@ constexpr double kFrontWidth = 900, kFrontHeight = 560;  // pixels
 constexpr double kFrontLeft = 80, kFrontTop = 56, kFrontRight = 660,
                  kFrontBottom = 480;    // of the plot
 constexpr double kFrontListLeft = 680;  // legend
-
-/// From the palette of Okabe and Ito, which color-blind readers can tell apart.
-constexpr std::array<std::string_view, 7> kFrontColors = {
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"};
-
-/// 1, 2 or 5 times a power of ten: about `lines` steps up to `top`.
-double round_step(double top, double lines) {
-  const double rough = top / lines, power = std::pow(10, std::floor(std::log10(rough)));
-  for (const double factor : {1.0, 2.0, 5.0}) {
-    if (factor * power >= rough) return factor * power;
-  }
-  return 10 * power;
-}
 
 class FrontPicture {
  public:
@@ -66,7 +52,7 @@ class FrontPicture {
   double y_of(double gpu) const {
     return kFrontBottom - (kFrontBottom - kFrontTop) * gpu / most_gpu_;
   }
-  static std::string color(size_t h) { return std::string(kFrontColors[h % kFrontColors.size()]); }
+  static std::string color(size_t h) { return std::string(kPalette[h % kPalette.size()]); }
 
   void axes() {
     constexpr double kLines = 8;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 namespace tilecast {
 namespace {
 
@@ -20,6 +22,14 @@ std::string escaped(const std::string& text) {
 }
 
 }  // namespace
+
+double round_step(double top, double lines) {
+  const double rough = top / lines, power = std::pow(10, std::floor(std::log10(rough)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= rough) return factor * power;
+  }
+  return 10 * power;
+}
 
 SvgPicture::SvgPicture(double width, double height)
     : out_(fmt::format(

@@ -1,10 +1,18 @@
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <utility>
 
 namespace tilecast {
+
+/// The palette of Okabe and Ito, which color-blind readers can tell apart.
+inline constexpr std::array<std::string_view, 7> kPalette = {
+    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444"};
+
+/// 1, 2 or 5 times a power of ten: about `lines` steps up to `top`.
+double round_step(double top, double lines);
 
 /// A picture of lines and texts in SVG; units are pixels from the left top corner.
 class SvgPicture {

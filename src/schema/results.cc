@@ -5,6 +5,7 @@
 #include <array>
 
 #include "schema/fields.h"
+#include "tilecast/allocate.h"
 #include "tilecast/forecast.h"
 #include "tilecast/learn.h"
 #include "tilecast/result.h"
@@ -17,7 +18,11 @@ namespace tilecast {
 template const RecordDef& record_of<AcceleratorEvaluations>();
 template const RecordDef& record_of<AcceleratorForecast>();
 template const RecordDef& record_of<AcceleratorLayer>();
+template const RecordDef& record_of<AllocatedPlace>();
+template const RecordDef& record_of<AllocationForecast>();
 template const RecordDef& record_of<CalibrateResult>();
+template const RecordDef& record_of<ClusterSimulation>();
+template const RecordDef& record_of<PolicyOutcome>();
 template const RecordDef& record_of<ClusterEntry>();
 template const RecordDef& record_of<CollectiveForecast>();
 template const RecordDef& record_of<CollectiveTrainResult>();
@@ -89,6 +94,9 @@ std::span<const ResultDef> results() {
                 &record_of<PairCalibration>()},
       ResultDef{"sweep", "sweep SPEC -o FILE", &record_of<SweepResult>()},
       ResultDef{"share", "share --gpu GPU --job JOB", &record_of<ShareForecast>()},
+      ResultDef{"allocate", "allocate JOBS --pool 8xH100,4xL4", &record_of<AllocationForecast>()},
+      ResultDef{"allocate_arrivals", "allocate JOBS --pool 8xH100,4xL4 --arrivals FILE",
+                &record_of<ClusterSimulation>()},
       ResultDef{"gpus", "gpus", &record_of<GpuEntry>(), true},
       ResultDef{"clusters", "clusters", &record_of<ClusterEntry>(), true},
       ResultDef{"models", "models", &record_of<ModelEntry>(), true},

@@ -1,0 +1,25 @@
+#pragma once
+
+// The objectives of allocations: how each is reached, and what it needs.
+
+#include <string_view>
+
+#include "allocation/problem.h"
+#include "tilecast/allocate.h"
+
+namespace tilecast {
+
+struct ObjectiveDef {
+  std::string_view name;
+  Allocation (*solve)(const AllocationProblem&);
+  bool needs_steps;      ///< of every job
+  bool needs_prices;     ///< of every kind
+  bool needs_deadlines;  ///< of a job at least
+};
+
+const ObjectiveDef& objective_def(AllocationObjective objective);
+
+/// Throws Error{kInput} for prices or deadlines that the objective needs and the query lacks.
+void check_objective(const AllocationQuery& query, bool has_deadlines);
+
+}  // namespace tilecast
