@@ -2061,6 +2061,8 @@ class JobAlone(Record):
     """80 % interval [s]"""
     gpu_high_s: float
     """80 % interval [s]"""
+    kernels_s: float
+    """the kernels of a step as forecast [s]"""
     held_s: float
     """time for which a step holds the GPU: with time slices also gaps between launches, which are too short to pass it on [s]"""
     gpu_share: float
@@ -2099,13 +2101,15 @@ class SharedJob(Record):
     relative_speed_high: float
     """80 % interval"""
     steps_per_s: float
-    """steps; of a server: answered requests [1/s]"""
+    """steps of each process; of a server: answered requests [1/s]"""
     steps_per_s_low: float
     """80 % interval [1/s]"""
     steps_per_s_high: float
     """80 % interval [1/s]"""
     slice: str
     """profile of MIG; empty: none"""
+    memory_bytes: int
+    """peak of all its processes; with slices on its slice [bytes]"""
     keeps_up: bool
     """a server's queue does not grow without bound"""
 
@@ -3237,6 +3241,10 @@ class Forecaster:
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
     def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation: ...
     def share(self, gpu: GpuLike, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
+    @overload
+    def allocate(self, jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
+    @overload
+    def allocate(self, jobs: Path, *, pool: int | str | Sequence[int | str], **options: Unpack[AllocateKeywords]) -> AllocationForecast: ...
     def calibrate_pairs(self, gpu: GpuLike, *, pairs: Path, jobs: Path, output_file: Path, **options: Unpack[CalibratePairsKeywords]) -> PairCalibration: ...
 
 @overload

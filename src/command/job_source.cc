@@ -178,8 +178,9 @@ void JobReader::add_object(const JsonObject& object, const std::string& where) {
 }
 
 void JobReader::add_file(const std::string& path) {
-  const std::string where = printable(path);
-  const Json json = parse_json(read_file(path), where);
+  const bool is_content = path.starts_with('{');
+  const std::string where = is_content ? "the jobs" : printable(path);
+  const Json json = parse_json(is_content ? path : read_file(path), where);
   const JsonObject file(json, where);
   file.reject_unknown({"jobs"});
   const auto jobs = json.find("jobs");

@@ -33,7 +33,7 @@ class JobReader {
 
   /// Throws Error{kInput} or OptionError that name the job.
   void add_text(std::string_view text);
-  void add_file(const std::string& path);
+  void add_file(const std::string& path);  ///< or its content, which starts with {
 
   /// All jobs that were added. Those without a name have that of their model, with a number where
   /// it repeats.

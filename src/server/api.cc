@@ -241,6 +241,25 @@ HttpResponse Api::metrics_text() const {
               static_cast<double>(m.microseconds.load()) / 1e6)};
 }
 
+HttpResponse Api::read(const std::string& name, const std::string& path,
+                       std::string_view query) const {
+  if (name == "options") {
+    Json all = Json::object();
+    for (const Question& question : questions()) {
+      if (!question.is_local) all[std::string(question.name)] = options_json(question);
+    }
+    return {.body = all.dump(1) + "\n"};
+  }
+  if (path.size() > name.size() + 1 && name != "ops")
+    return ask("data_file", "",
+               Json{{"kind", name}, {"name", path.substr(name.size() + 1)}}.dump());
+  Json body = Json::object();
+  const std::string wanted =
+      path.size() > name.size() + 1 ? path.substr(name.size() + 1) : query_value(query, "name");
+  if (!wanted.empty()) body["name"] = wanted;
+  return ask(name, query, body.dump());
+}
+
 HttpResponse Api::route(const HttpRequest& request) const {
   const std::string_view target = request.target;
   const size_t mark = target.find('?');
@@ -258,23 +277,7 @@ HttpResponse Api::route(const HttpRequest& request) const {
   const std::string name = rest.substr(0, rest.find('/'));
   const bool get = request.method == "GET" || request.method == "HEAD";
   if (get && rest == "openapi.json") return {.body = openapi()};
-  if (get && name == "options") {
-    Json all = Json::object();
-    for (const Question& question : questions()) {
-      if (!question.is_local) all[std::string(question.name)] = options_json(question);
-    }
-    return {.body = all.dump(1) + "\n"};
-  }
-  if (get && is_catalog(name)) {
-    if (rest.size() > name.size() + 1 && name != "ops")
-      return ask("data_file", "",
-                 Json{{"kind", name}, {"name", rest.substr(name.size() + 1)}}.dump());
-    Json body = Json::object();
-    const std::string wanted =
-        rest.size() > name.size() + 1 ? rest.substr(name.size() + 1) : query_value(query, "name");
-    if (!wanted.empty()) body["name"] = wanted;
-    return ask(name, query, body.dump());
-  }
+  if (get && (name == "options" || is_catalog(name))) return read(name, rest, query);
   if (find_served(rest) == nullptr)
     return problem(404, fmt::format("no question is called '{}'; /v1/openapi.json lists them",
                                     shown_name(rest)));

@@ -62,6 +62,8 @@ class Api {
   HttpResponse route(const HttpRequest& request) const;
   HttpResponse ask(std::string_view name, std::string_view query, const std::string& body) const;
   HttpResponse metrics_text() const;
+  /// Options of all questions, or a catalogue; `path` is what follows /v1/.
+  HttpResponse read(const std::string& name, const std::string& path, std::string_view query) const;
 
   ApiOptions options_;
   std::shared_ptr<const Forecaster> forecaster_;
