@@ -95,6 +95,18 @@ class Commands(unittest.TestCase):
         self.check(["share", "--gpu", "V100", "--how", "mps", "--job", jobs[0], "--job", jobs[1]],
                    tilecast.share("V100", how="mps", job=jobs))
 
+    def test_allocate(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "jobs.json"
+            path.write_text(json.dumps({"jobs": [{"model": "gpt2", "mode": "training", "batch": 2, "steps": 1000},
+                                                 {"model": "bert-base", "batch": 4, "steps": 5000, "name": "bert"}]}))
+            words = ["allocate", str(path), "--pool", "1xV100,1xT4", "--objective", "throughput"]
+            try:
+                self.run_command(*words)
+            except subprocess.CalledProcessError as error:
+                self.skipTest(error.stderr)  # without Cbc
+            self.check(words, tilecast.allocate(path, pool="1xV100,1xT4", objective="throughput"))
+
     def test_tune(self):
         self.check(["tune", CONVOLUTION, "--gpu", "MI100", "--top", "2"], tilecast.tune(CONVOLUTION, "MI100", top=2))
         self.check(["tune", PRODUCT, "--gpu", "MI100"], tilecast.tune(PRODUCT, "MI100"))
@@ -162,7 +174,7 @@ class Commands(unittest.TestCase):
         asked = {"compare_gpus": "forecast", "memory_timeline": "forecast", "step_operations": "forecast", "occupancy": "forecast",
                  "suggest_kernels": "calibrate", "calibrate_pairs": "calibrate"}
         for function in ("forecast", "compare", "compare_gpus", "memory_timeline", "kernel", "collective", "plan", "shard", "evaluate", "train",
-                         "calibrate", "suggest_kernels", "calibrate_pairs", "tune", "sweep", "share"):
+                         "calibrate", "suggest_kernels", "calibrate_pairs", "tune", "sweep", "share", "allocate"):
             text = self.run_command(asked.get(function, function), "--help-all").lower()
             for option in tilecast.options(function):
                 name = option.name.replace("_", "-")
