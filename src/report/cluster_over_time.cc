@@ -120,7 +120,7 @@ class ClusterPicture {
         const double high = bin < kBins ? y_of(below[bin]) : -1;
         any = any || (bin < kBins && bins[color][bin] > 0);
         if (high != high_before) up += corner(left, high_before, high);
-        if (low != low_before) down = corner(left, low, low_before) + down;
+        if (low != low_before) down.insert(0, corner(left, low, low_before));
         low_before = low;
         high_before = high;
       }

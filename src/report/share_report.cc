@@ -51,10 +51,10 @@ std::string verdict(const ShareForecast& f) {
   if (f.jobs.size() == 1) return f.how == "mig" ? "of the whole GPU" : "alone";
   constexpr double kShown = 0.005;
   const double gain = sum.value - 1;
-  const std::string more = std::abs(gain) < kShown
-                               ? "as much work as one job at a time"
-                               : fmt::format("{:.0f} % {} work than one job at a time",
-                                             100 * std::abs(gain), gain < 0 ? "less" : "more");
+  std::string more = std::abs(gain) < kShown
+                         ? "as much work as one job at a time"
+                         : fmt::format("{:.0f} % {} work than one job at a time",
+                                       100 * std::abs(gain), gain < 0 ? "less" : "more");
   if (sum.low > 1) return more;
   if (sum.high < 1) return more + ": not worth it";
   return more + "; not certain";
