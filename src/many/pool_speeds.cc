@@ -51,7 +51,10 @@ void check_dtypes(const PoolJob& job, const std::string& where) {
     try {
       set_option(request, *option, dtype);
     } catch (const Error& error) {
-      refuse_pool(fmt::format("{}: dtypes: {}", where, error.what()));
+      std::string_view what = error.what();
+      constexpr std::string_view kOption = "`dtype`: ";
+      if (what.starts_with(kOption)) what.remove_prefix(kOption.size());
+      refuse_pool(fmt::format("{}: dtypes: {}", where, what));
     }
   }
 }
@@ -236,8 +239,9 @@ void PoolSpeeds::forecast(const Forecaster& forecaster, const ManyOptions& optio
             return ask(forecaster, job.model, kind.gpu, request, Detail::kNumbers);
           } catch (const Error& error) {
             // The job states numbers of GPUs, and no dp.
-            throw Error(error.kind(), fmt::format("{} GPUs are `dp` {}: {}", option.gpus,
-                                                  request.execution.dp, error.what()));
+            throw Error(error.kind(),
+                        fmt::format("{} GPUs at `tp` x `pp` = {} are `dp` {}: {}", option.gpus,
+                                    each, request.execution.dp, error.what()));
           }
         }();
         const SeveralGpus on = std::visit([](const auto& f) { return several(f); }, result);

@@ -125,7 +125,8 @@ TEST(PoolNumbers, OutOfRangeNameTheJobOrTheKind) {
           "pool: nvidia-k80: price: expected a number from 0 to 1e+06, found 1e+300");
   refuses([](AllocationQuery& q) { q.pool[1].gpus = -1; },
           "pool: nvidia-k80: expected 0 to 1000000 GPUs, found -1");
-  refuses([](AllocationQuery& q) { q.jobs[1].dtypes = {"foo"}; }, "job 'b': dtypes: ");
+  refuses([](AllocationQuery& q) { q.jobs[1].dtypes = {"foo"}; },
+          "job 'b': dtypes: unknown value 'foo'");
 }
 
 TEST(PoolNumbers, SeveralGpusNeedTraining) {
