@@ -15,7 +15,7 @@
 
 namespace tilecast {
 
-/// What an allocation is best for (docs/explanation/allocation.md). Speeds of jobs are compared
+/// What an allocation is best for (docs/guide/allocate_jobs.md). Speeds of jobs are compared
 /// by their fastest place, or by an equal share of the pool.
 enum class AllocationObjective : uint8_t {
   kThroughput,  ///< the sum of weight x speed / speed at the fastest place
@@ -56,7 +56,8 @@ struct PoolKind {
 struct JobArrival {
   std::string job;  ///< its name, or that of a job that it is like
   double arrival_s = 0;
-  std::optional<double> steps, deadline_s, weight;  ///< not given: as of that job
+  /// Not given: as of that job. The deadline counts from the arrival.
+  std::optional<double> steps, deadline_s, weight;
 };
 
 struct AllocationQuery {
@@ -64,7 +65,7 @@ struct AllocationQuery {
   std::vector<PoolKind> pool;
   AllocationObjective objective = AllocationObjective::kThroughput;
   std::optional<ShareHow> share;  ///< how two jobs share a GPU; not given: none do
-  bool whole = false;             ///< each job at one place, not in turns with others
+  bool whole = false;             ///< each job at one place, not in turns; not over time
 };
 
 /// One place where a job can run to its end.
@@ -267,7 +268,8 @@ struct PolicyOutcome {
     field("mean_s", "s", "time of a job from its arrival to its end, mean", &Self::mean_s);
     field("median_s", "s", "likewise", &Self::median_s);
     field("p95_s", "s", "95th percentile", &Self::p95_s);
-    field("makespan_s", "s", "when the last job ends", &Self::makespan_s);
+    field("makespan_s", "s", "from the first arrival to the end of the last job",
+          &Self::makespan_s);
     field("utilization", "", "share of all GPUs in use until then", &Self::utilization);
     field("cost", "", "of the GPU time used, in the unit of the prices", &Self::cost);
     field("met_deadlines", "", "jobs that end by their deadline", &Self::met_deadlines);
@@ -301,8 +303,9 @@ struct ClusterSimulation {
 };
 
 /// The pool over time, as jobs arrive: under first come, first served; under the objective without
-/// telling kinds of GPU apart; and under the objective. Throws as `allocate`, and Error{kInput} for
-/// an arrival of an unknown job or without a number of steps.
+/// telling kinds of GPU apart; and under the objective. Throws as `allocate`, Error{kInput} for an
+/// arrival of an unknown job, without a number of steps or with numbers out of range, and
+/// Error{kUnsupported} for `whole`.
 ClusterSimulation simulate_cluster(const Forecaster& forecaster, const AllocationQuery& query,
                                    const std::vector<JobArrival>& arrivals,
                                    const ManyOptions& options = {});

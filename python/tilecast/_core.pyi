@@ -2285,7 +2285,7 @@ class PolicyOutcome(Record):
     p95_s: float
     """95th percentile [s]"""
     makespan_s: float
-    """when the last job ends [s]"""
+    """from the first arrival to the end of the last job [s]"""
     utilization: float
     """share of all GPUs in use until then"""
     cost: float | None

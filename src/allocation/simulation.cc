@@ -1,15 +1,20 @@
 #include "allocation/simulation.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 
 #include "base/budget.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
 using Column = AllocationProblem::Column;
 using Span = SimulatedPool::Span;
+
+constexpr const char* kSimulatingPool = "simulating a cluster";
 
 SimulatedPool empty_simulation(const PoolOverTime& pool) {
   return {.ends_s = std::vector<double>(pool.jobs.size(), kNoEnd),
@@ -38,7 +43,7 @@ class SharedPool {
   SimulatedPool run() {
     double time = 0;
     while (next_ < pool_.jobs.size() || !active_.empty()) {
-      go_on("simulating a cluster");
+      Budget::here().check(kSimulatingPool);  // a division may take seconds
       if (active_.empty()) time = std::max(time, pool_.jobs[next_].arrival_s);
       while (next_ < pool_.jobs.size() && pool_.jobs[next_].arrival_s <= time)
         active_.push_back(next_++);
@@ -53,8 +58,7 @@ class SharedPool {
 
  private:
   void divide(double time) {
-    AllocationProblem problem{
-        .kinds = pool_.kinds, .jobs = {}, .columns = {}, .whole = pool_.whole};
+    AllocationProblem problem{.kinds = pool_.kinds, .jobs = {}, .columns = {}};
     std::vector<size_t> types;
     for (const size_t j : active_) {
       const ArrivingJob& job = pool_.jobs[j];
@@ -69,6 +73,13 @@ class SharedPool {
     problem.columns = pool_.columns(types);
     problem_ = sees_ == Sees::kKinds ? std::move(problem) : without_kinds(problem);
     const Allocation allocation = objective_(problem_);
+    if (!allocation.feasible)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("{}: at {:g} s the solver finds no allocation of {} jobs; numbers of "
+                              "jobs (steps, weight, deadline_s) that are nearer to each other help",
+                              kSimulatingPool, time, active_.size()));
+    ++simulated_.divisions;
+    if (!allocation.proven) ++simulated_.unproven;
     now_.clear();
     until_ = kNoEnd;
     speeds_.assign(active_.size(), 0);
@@ -82,12 +93,14 @@ class SharedPool {
       for (const auto& [job, speed] : problem_.columns[timed.column].parts)
         speeds_[job] += timed.share * speed;
     }
+    ends_s_.assign(active_.size(), kNoEnd);
+    for (size_t i = 0; i < active_.size(); ++i)
+      if (speeds_[i] > 0) ends_s_[i] = time + left_[active_[i]] / speeds_[i];
   }
 
   double next_event(double time) const {
     double event = until_ == kNoEnd ? kNoEnd : time + until_;
-    for (size_t i = 0; i < active_.size(); ++i)
-      if (speeds_[i] > 0) event = std::min(event, time + left_[active_[i]] / speeds_[i]);
+    for (const double end_s : ends_s_) event = std::min(event, end_s);
     if (next_ < pool_.jobs.size()) event = std::min(event, pool_.jobs[next_].arrival_s);
     return event;
   }
@@ -105,11 +118,16 @@ class SharedPool {
     for (size_t i = 0; i < active_.size(); ++i) {
       const size_t j = active_[i];
       left_[j] -= speeds_[i] * (until - time);
-      if (left_[j] <= kRounding * pool_.jobs[j].steps)
+      // An end is a rounded number: up to it, a job may do less than what it has left.
+      if (ends_s_[i] <= until || left_[j] <= kRounding * pool_.jobs[j].steps)
         end_job(simulated_, j, until);
       else
         still.push_back(j);
     }
+    if (until <= time && still.size() == active_.size())
+      throw Error(ErrorKind::kInternal,
+                  fmt::format("{}: no time passes at {:g} s, and none of {} jobs ends",
+                              kSimulatingPool, time, active_.size()));
     active_ = std::move(still);
   }
 
@@ -122,8 +140,8 @@ class SharedPool {
   size_t next_ = 0;             ///< the next to arrive
   AllocationProblem problem_;   ///< of the active ones
   std::vector<TimedColumn> now_;
-  std::vector<double> speeds_;
-  double until_ = kNoEnd;  ///< from now, how long these hold
+  std::vector<double> speeds_, ends_s_;  ///< of active jobs
+  double until_ = kNoEnd;                ///< from now, how long these hold
 };
 
 }  // namespace
@@ -159,7 +177,7 @@ SimulatedPool simulate_first_come(const PoolOverTime& pool) {
     return true;
   };
   while (next < pool.jobs.size() || !running.empty()) {
-    go_on("simulating a cluster");
+    go_on(kSimulatingPool);
     double event = next < pool.jobs.size() ? pool.jobs[next].arrival_s : kNoEnd;
     for (const Running& one : running) event = std::min(event, one.end_s);
     time = event;

@@ -20,7 +20,6 @@ struct PoolOverTime {
   std::vector<ArrivingJob> jobs;  ///< by time of arrival
   /// The columns of jobs of these types; a column's jobs are indices into `types`.
   std::function<std::vector<AllocationProblem::Column>(const std::vector<size_t>& types)> columns;
-  bool whole = false;
 };
 
 struct SimulatedPool {
@@ -32,6 +31,8 @@ struct SimulatedPool {
   std::vector<double> gpu_s;   ///< used, by kind
   std::vector<Span> spans;
   double makespan_s = 0;
+  size_t divisions = 0;  ///< how often time was divided by an objective
+  size_t unproven = 0;   ///< of these, those of which the solver did not prove that they are best
 };
 
 enum class Sees { kKinds, kPoolAlone };
@@ -40,7 +41,8 @@ enum class Sees { kKinds, kPoolAlone };
 /// free ones, until it ends; those behind the first one that does not fit wait.
 SimulatedPool simulate_first_come(const PoolOverTime& pool);
 
-/// At each arrival and end, time is divided anew by an objective; jobs move at no cost.
+/// At each arrival and end, time is divided anew by an objective; jobs move at no cost. Throws
+/// Error{kUnsupported} if the solver finds no allocation.
 SimulatedPool simulate_objective(const PoolOverTime& pool,
                                  Allocation (*objective)(const AllocationProblem&), Sees sees);
 

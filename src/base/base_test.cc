@@ -57,6 +57,15 @@ TEST(Text, RoundsIntoTheNextUnitWhereAThousandWouldShow) {
   EXPECT_EQ(format_count(99.97), "100");
 }
 
+TEST(Text, NumbersWithoutExactDigitsAreShownWithAnExponent) {
+  EXPECT_EQ(format_count(999e12), "999,000,000,000,000");
+  EXPECT_EQ(format_count(1e15), "1e+15");
+  EXPECT_EQ(format_count(1.234e300), "1.23e+300");
+  EXPECT_EQ(format_count(std::numeric_limits<double>::infinity()), "inf");
+  EXPECT_EQ(format_seconds(2.5e20), "2.5e+20 s");
+  EXPECT_EQ(format_si(1e40, "FLOP"), "1e+22 EFLOP");
+}
+
 TEST(Text, WhatActsOnATerminalIsEscaped) {
   EXPECT_EQ(printable("a\x1b[31m\n\x07\x7f"), "a\\x1b[31m\\x0a\\x07\\x7f");
   // U+009B is the one-character form of "escape [", U+202E turns the direction of writing.

@@ -80,6 +80,8 @@ std::string escaped(std::string_view& text, bool keep_lines, size_t most) {
 /// Three significant digits of a number that is not negative. The limits are where rounding would
 /// add a digit ("9.996" is "10.0", not "10.00").
 std::string three_digits(double value) {
+  constexpr double kExact = 1e15;  // larger ones have digits that a double does not
+  if (!(value < kExact)) return fmt::format("{:.3g}", value);
   if (value >= 999.5) return format_integer(std::llround(value));
   if (value >= 99.95) return fmt::format("{:.0f}", value);
   if (value >= 9.995) return fmt::format("{:.1f}", value);

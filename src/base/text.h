@@ -50,7 +50,7 @@ std::string options_as_flags(std::string_view message);
 std::string format_integer(int64_t value);
 
 /// "17,042", "405", "68.9": a rate or a mean that is not negative, in at least three significant
-/// digits.
+/// digits. From 1e15 on "1.5e+300".
 std::string format_count(double value);
 
 /// "1.25 ms"; three significant digits, unit chosen by size.

@@ -14,6 +14,7 @@
 #include "command/shared_options.h"
 #include "devices/cluster.h"
 #include "devices/registry.h"
+#include "plan/prices.h"
 #include "tilecast/allocate.h"
 #include "tilecast/error.h"
 
@@ -76,13 +77,13 @@ std::vector<OptionGroup> allocate_groups() {
                       into<&Asked::whole>()),
         {.names = "--arrivals",
          .value = "FILE",
-         .help = "CSV with columns job (a name of JOBS), arrival_s, and steps, deadline_s, weight "
-                 "where they differ from that job: the pool over time",
+         .help = "CSV with columns job (a name of JOBS), arrival_s, and steps, deadline_s (from "
+                 "the arrival), weight where they differ from that job: the pool over time",
          .kind = ValueKind::kFile,
          .set = into<&Asked::arrivals>()},
         {.names = "--price-per-gpu-hour",
          .value = "PRICE",
-         .help = "a number, a list (H100=2.5,A100=1.2), or a file (.json, .csv)",
+         .help = "a number, a list (H100=2.5,dgx-a100=1.2), or a file (.json, .csv)",
          .set = into<&Asked::prices>()},
         list_option(
             "host-factor", "1",
@@ -134,13 +135,21 @@ void set_host(const std::string& text, std::vector<PoolKind>& pool) {
         fmt::format("`host-factor`: expected GPU=NUMBER,... with numbers above 0, "
                     "found '{}'",
                     shown_name(text)));
-  const std::string id = find_device(text.substr(0, equals)).id;
+  const std::string name = text.substr(0, equals);
   bool found = false;
-  for (PoolKind& kind : pool) {
-    if (kind.gpu.id() != id) continue;
-    kind.host_factor = *factor;
-    found = true;
-  }
+  const auto set_where = [&](const auto& is) {
+    for (PoolKind& kind : pool) {
+      if (!is(kind)) continue;
+      kind.host_factor = *factor;
+      found = true;
+    }
+  };
+  set_where([&](const PoolKind& kind) {
+    return !kind.cluster.empty() && normalized_name(kind.cluster) == normalized_name(name);
+  });
+  if (found) return;
+  const std::string id = find_device(name).id;
+  set_where([&](const PoolKind& kind) { return kind.gpu.id() == id; });
   if (!found) throw OptionError(fmt::format("`host-factor`: the pool has no {}", id));
 }
 
@@ -196,7 +205,7 @@ std::vector<PoolJob> pool_jobs(const std::string& file) {
   JobReader reader({"steps", "deadline-s", "weight", "gpus", "dtypes", "steps-per-s"});
   reader.add_file(file);
   std::vector<PoolJob> jobs;
-  constexpr int64_t kMostGpus = 1 << 20;
+  constexpr int64_t kMostGpus = 1'000'000;
   for (AskedJob& asked : reader.take()) {
     PoolJob job{.job = asked.job,
                 .weight = number_in(asked, "weight").value_or(1),
@@ -239,13 +248,13 @@ Reply answer_allocate(AllocateQuestion&& asked, const Given& given, const Asking
   AllocationQuery query{
       .jobs = {}, .pool = {}, .objective = asked.objective, .share = {}, .whole = asked.whole};
   if (asked.share) query.share = asked.how;
-  std::vector<GpuRef> gpus;
+  std::vector<PricedGpu> gpus;
   for (const std::string& text : asked.pool) {
     query.pool.push_back(pool_kind(text));
-    gpus.push_back(query.pool.back().gpu);
+    gpus.push_back({query.pool.back().gpu.id(), query.pool.back().cluster});
   }
   if (!asked.prices.empty()) {
-    const std::vector<double> prices = gpu_prices(asked.prices, gpus);
+    const std::vector<double> prices = prices_of(asked.prices, gpus);
     for (size_t i = 0; i < prices.size(); ++i) query.pool[i].price_per_gpu_hour = prices[i];
   }
   for (const std::string& text : asked.hosts) set_host(text, query.pool);

@@ -28,10 +28,43 @@ constexpr size_t kMostPairedTypes = 400;
   throw Error(ErrorKind::kInput, message);
 }
 
-void check_above_zero(const PoolJob& job, const char* name, std::optional<double> value) {
-  if (value && !(std::isfinite(*value) && *value > 0))
-    refuse_pool(fmt::format("job '{}': {}: expected a number above 0, found {}", job.job.name, name,
-                            *value));
+constexpr int64_t kMostGpus = 1'000'000;
+constexpr NumberRange kPriceRange{"price", 0, 1e6}, kHostRange{"host_factor", 1e-6, 1e6};
+
+void check_numbers(const PoolJob& job, const std::string& where) {
+  check_number(where, kWeightRange, job.weight);
+  if (job.steps) check_number(where, kStepsRange, *job.steps);
+  if (job.deadline_s) check_number(where, kDeadlineRange, *job.deadline_s);
+  if (job.job.bounds.steps_per_s) check_number(where, kSpeedRange, *job.job.bounds.steps_per_s);
+  for (const auto& [gpu, speed] : job.speeds)
+    check_number(fmt::format("{}: {}", where, gpu), kSpeedRange, speed);
+  for (const int64_t count : job.gpus)
+    if (count < 1 || count > kMostGpus)
+      refuse_pool(fmt::format("{}: gpus: expected numbers from 1 to {}, found {}", where, kMostGpus,
+                              count));
+}
+
+void check_dtypes(const PoolJob& job, const std::string& where) {
+  const OptionDef* option = find_option("dtype", job.job.request.kind);
+  for (const std::string& dtype : job.dtypes) {
+    Request request = job.job.request;
+    try {
+      set_option(request, *option, dtype);
+    } catch (const Error& error) {
+      std::string_view what = error.what();
+      constexpr std::string_view kOption = "`dtype`: ";
+      if (what.starts_with(kOption)) what.remove_prefix(kOption.size());
+      refuse_pool(fmt::format("{}: dtypes: {}", where, what));
+    }
+  }
+}
+
+void check_kind(const PoolKind& kind) {
+  const std::string where = "pool: " + name_of(kind);
+  if (kind.gpus < 0 || kind.gpus > kMostGpus)
+    refuse_pool(fmt::format("{}: expected 0 to {} GPUs, found {}", where, kMostGpus, kind.gpus));
+  if (kind.price_per_gpu_hour) check_number(where, kPriceRange, *kind.price_per_gpu_hour);
+  check_number(where, kHostRange, kind.host_factor);
 }
 
 /// Jobs with the same text differ in nothing that a forecast sees.
@@ -83,13 +116,18 @@ const std::string& name_of(const PoolKind& kind) {
   return kind.cluster.empty() ? kind.gpu.id() : kind.cluster;
 }
 
+void check_number(const std::string& where, const NumberRange& range, double value) {
+  if (!(value >= range.low && value <= range.high))
+    refuse_pool(fmt::format("{}: {}: expected a number from {:g} to {:g}, found {:g}", where,
+                            range.key, range.low, range.high, value));
+}
+
 void check_pool(const AllocationQuery& query) {
   if (query.jobs.empty()) refuse_pool("no job is given: expected at least one");
   int64_t gpus = 0;
   std::set<std::string> names;
   for (const PoolKind& kind : query.pool) {
-    if (kind.gpus < 0 || kind.gpus > 1'000'000)
-      refuse_pool(fmt::format("pool: expected 0 to 1000000 GPUs of a kind, found {}", kind.gpus));
+    check_kind(kind);
     gpus += kind.gpus;
     if (!names.insert(kind.cluster + "/" + kind.gpu.id()).second)
       refuse_pool(fmt::format("pool: {} is there twice: give one number of them", name_of(kind)));
@@ -100,15 +138,9 @@ void check_pool(const AllocationQuery& query) {
     if (!names.insert(job.job.name).second)
       refuse_pool(
           fmt::format("two jobs are called '{}': give each a name of its own", job.job.name));
-    check_above_zero(job, "weight", job.weight);
-    check_above_zero(job, "steps", job.steps);
-    check_above_zero(job, "deadline_s", job.deadline_s);
-    check_above_zero(job, "steps_per_s", job.job.bounds.steps_per_s);
-    for (const auto& [gpu, speed] : job.speeds) check_above_zero(job, "steps_per_s", speed);
-    for (const int64_t count : job.gpus)
-      if (count < 1)
-        refuse_pool(fmt::format("job '{}': gpus: expected numbers of at least 1, found {}",
-                                job.job.name, count));
+    const std::string where = fmt::format("job '{}'", job.job.name);
+    check_numbers(job, where);
+    check_dtypes(job, where);
     if (job.job.bounds.steps_per_s && query.pool.size() > 1)
       refuse_pool(fmt::format(
           "job '{}': steps_per_s is of one GPU, the pool has {} kinds: give an object as in "
@@ -195,17 +227,33 @@ void PoolSpeeds::forecast(const Forecaster& forecaster, const ManyOptions& optio
         if (option.gpus % each != 0)
           throw Error(ErrorKind::kInput,
                       fmt::format("{} GPUs are no multiple of tp x pp = {}", option.gpus, each));
+        if (request.kind == RequestKind::kPass && request.mode != Mode::kTraining &&
+            !job.model.content->model.recommendation)
+          throw Error(
+              ErrorKind::kInput,
+              fmt::format("{} GPUs: several GPUs need \"mode\": \"training\"", option.gpus));
         request.parallel.cluster = kind.cluster;
         request.execution.dp = option.gpus / each;
-        const Result result = ask(forecaster, job.model, kind.gpu, request, Detail::kNumbers);
+        const Result result = [&] {
+          try {
+            return ask(forecaster, job.model, kind.gpu, request, Detail::kNumbers);
+          } catch (const Error& error) {
+            // The job states numbers of GPUs, and no dp.
+            throw Error(error.kind(),
+                        fmt::format("{} GPUs at `tp` x `pp` = {} are `dp` {}: {}", option.gpus,
+                                    each, request.execution.dp, error.what()));
+          }
+        }();
         const SeveralGpus on = std::visit([](const auto& f) { return several(f); }, result);
         way->usable_bytes = on.usable_bytes;
         option.steps_per_s = speed_of(step_time(on.step_s, job.bounds));
         option.memory_bytes = on.peak_bytes;
       }
       option.fits = option.memory_bytes <= way->usable_bytes;
+      check_number("forecast", kSpeedRange, option.steps_per_s->value);
     } catch (const Error& error) {
       option.error = error.what();
+      option.steps_per_s.reset();
       option.fits = false;
     }
   };

@@ -17,7 +17,7 @@
 namespace tilecast {
 namespace {
 
-/// The arrivals of jobs that can run somewhere, by time.
+/// The arrivals of jobs that can run somewhere, by time, which counts from the first one.
 std::vector<ArrivingJob> arriving_jobs(const AllocationQuery& query, const PoolSpeeds& speeds,
                                        const std::vector<JobArrival>& arrivals,
                                        std::vector<std::string>& warnings) {
@@ -46,14 +46,12 @@ std::vector<ArrivingJob> arriving_jobs(const AllocationQuery& query, const PoolS
         .steps = *steps,
         .deadline_s = arrival.deadline_s.value_or(job.deadline_s.value_or(kNoEnd)),
         .weight = arrival.weight.value_or(job.weight)};
-    if (!(std::isfinite(arriving.arrival_s) && arriving.arrival_s >= 0))
-      fail(fmt::format("arrival_s: expected 0 or more, found {}", arriving.arrival_s));
-    for (const auto& [name, value] :
-         {std::pair{"steps", arriving.steps}, {"weight", arriving.weight}})
-      if (!(std::isfinite(value) && value > 0))
-        fail(fmt::format("{}: expected a number above 0, found {}", name, value));
-    if (!(arriving.deadline_s > 0))
-      fail(fmt::format("deadline_s: expected a number above 0, found {}", arriving.deadline_s));
+    const std::string where = fmt::format("arrival {} ('{}')", i + 1, job.job.name);
+    check_number(where, kArrivalRange, arriving.arrival_s);
+    check_number(where, kStepsRange, arriving.steps);
+    check_number(where, kWeightRange, arriving.weight);
+    if (arriving.deadline_s < kNoEnd || arrival.deadline_s)
+      check_number(where, kDeadlineRange, arriving.deadline_s);
     if (speeds.fits_somewhere(found->second))
       jobs.push_back(arriving);
     else
@@ -66,6 +64,9 @@ std::vector<ArrivingJob> arriving_jobs(const AllocationQuery& query, const PoolS
   std::stable_sort(jobs.begin(), jobs.end(), [](const ArrivingJob& a, const ArrivingJob& b) {
     return a.arrival_s < b.arrival_s;
   });
+  // Seconds since 1970 have no digits left for short jobs.
+  const double first_s = jobs.front().arrival_s;
+  for (ArrivingJob& job : jobs) job.arrival_s -= first_s;
   return jobs;
 }
 
@@ -92,17 +93,29 @@ std::vector<ClusterSpan> spans_of(const SimulatedPool& simulated, const PoolOver
 }
 
 PolicyOutcome outcome_of(const std::string& policy, const SimulatedPool& simulated,
-                         const PoolOverTime& pool, const AllocationQuery& query) {
+                         const PoolOverTime& pool, const AllocationQuery& query,
+                         std::vector<std::string>& warnings) {
   PolicyOutcome outcome{.policy = policy, .cost = {}, .kinds = {}, .spans = {}};
   std::vector<double> times;
   for (size_t j = 0; j < pool.jobs.size(); ++j) {
+    if (simulated.ends_s[j] == kNoEnd) continue;
     const double time = simulated.ends_s[j] - pool.jobs[j].arrival_s;
     constexpr double kRounding = 1e-6;
     if (pool.jobs[j].deadline_s < kNoEnd && time <= pool.jobs[j].deadline_s * (1 + kRounding))
       ++outcome.met_deadlines;
-    outcome.mean_s += time / static_cast<double>(pool.jobs.size());
     times.push_back(time);
   }
+  if (times.empty())
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("policy {}: none of {} jobs ever ends", policy, pool.jobs.size()));
+  for (const double time : times) outcome.mean_s += time / static_cast<double>(times.size());
+  if (times.size() < pool.jobs.size())
+    warnings.push_back(fmt::format("{}: {} of {} jobs never end; its times are of the others",
+                                   policy, pool.jobs.size() - times.size(), pool.jobs.size()));
+  if (simulated.unproven > 0)
+    warnings.push_back(fmt::format(
+        "{}: the solver ended before it proved that no allocation is better, at {} of {} events",
+        policy, simulated.unproven, simulated.divisions));
   outcome.median_s = quantile(times, 0.5);
   outcome.p95_s = quantile(times, 0.95);
   outcome.makespan_s = simulated.makespan_s;
@@ -130,6 +143,9 @@ ClusterSimulation simulate_cluster(const Forecaster& forecaster, const Allocatio
                                    const std::vector<JobArrival>& arrivals,
                                    const ManyOptions& options) {
   check_pool(query);
+  if (query.whole)
+    throw Error(ErrorKind::kUnsupported,
+                "`whole`: arrivals are simulated with shares of time; leave out `whole`");
   const ObjectiveDef& objective = objective_def(query.objective);
   const PoolSpeeds speeds(forecaster, query, options);
   ClusterSimulation result{.objective = std::string(objective.name),
@@ -140,8 +156,7 @@ ClusterSimulation simulate_cluster(const Forecaster& forecaster, const Allocatio
   const PoolOverTime pool{
       .kinds = speeds.kinds(),
       .jobs = arriving_jobs(query, speeds, arrivals, result.warnings),
-      .columns = [&](const std::vector<size_t>& types) { return speeds.columns(types); },
-      .whole = query.whole};
+      .columns = [&](const std::vector<size_t>& types) { return speeds.columns(types); }};
   result.arrivals = static_cast<int64_t>(pool.jobs.size());
   result.deadlines = std::count_if(pool.jobs.begin(), pool.jobs.end(),
                                    [](const ArrivingJob& job) { return job.deadline_s < kNoEnd; });
@@ -151,15 +166,20 @@ ClusterSimulation simulate_cluster(const Forecaster& forecaster, const Allocatio
                            .gpu_name = kind.gpu.content->device.name,
                            .gpus = kind.gpus,
                            .price_per_gpu_hour = kind.price_per_gpu_hour});
-  PoolOverTime blind = pool;
-  blind.whole = false;
   const std::string name(objective.name);
-  result.policies.push_back(outcome_of("fifo", simulate_first_come(pool), pool, query));
-  result.policies.push_back(outcome_of(
-      "blind", simulate_objective(blind, objective.solve, Sees::kPoolAlone), pool, query));
-  result.policies.push_back(
-      outcome_of(name, simulate_objective(pool, objective.solve, Sees::kKinds), pool, query));
-  result.assumptions.push_back("jobs move between GPUs at no cost, whenever one arrives or ends");
+  const auto add = [&](const std::string& policy, const SimulatedPool& simulated) {
+    result.policies.push_back(outcome_of(policy, simulated, pool, query, result.warnings));
+  };
+  add("fifo", simulate_first_come(pool));
+  add("blind", simulate_objective(pool, objective.solve, Sees::kPoolAlone));
+  add(name, simulate_objective(pool, objective.solve, Sees::kKinds));
+  result.assumptions.push_back(
+      "jobs take turns on GPUs and move between kinds at no cost, whenever one arrives or ends");
+  result.assumptions.push_back(
+      query.share ? fmt::format("under {} up to two jobs share a GPU ({})", name,
+                                choice_words(ShareHow{})[static_cast<size_t>(*query.share)])
+                  : "no two jobs share a GPU at a time");
+  result.assumptions.push_back("fifo: each job has its GPUs whole until it ends, as in a queue");
   result.assumptions.push_back(fmt::format(
       "blind: {} without telling kinds apart, each job's time divided among them as the pool is",
       name));

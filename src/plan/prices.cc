@@ -1,5 +1,7 @@
 // Prices of GPUs: one number, a list, or a file.
 
+#include "plan/prices.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
@@ -82,34 +84,54 @@ std::vector<Entry> read_entries(const std::string& text) {
 
 }  // namespace
 
-std::vector<double> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus) {
+std::vector<double> prices_of(const std::string& text, const std::vector<PricedGpu>& gpus) {
   if (const auto one = number_of(text)) return std::vector<double>(gpus.size(), *one);
   const std::vector<Entry> entries = read_entries(text);
-  std::vector<std::optional<double>> found(gpus.size());
+  std::vector<std::optional<double>> by_gpu(gpus.size()), by_name(gpus.size());
   std::string names;
+  const auto add_name = [&](const std::string& name) {
+    names += (names.empty() ? "" : ", ") + name;
+  };
   for (const Entry& entry : entries) {
+    bool named = false;
+    for (size_t i = 0; i < gpus.size(); ++i) {
+      if (gpus[i].name.empty() || normalized_name(gpus[i].name) != normalized_name(entry.gpu))
+        continue;
+      by_name[i] = entry.price;
+      if (!named) add_name(gpus[i].name);
+      named = true;
+    }
+    if (named) continue;
     std::string id;
     try {
       id = find_device(entry.gpu).id;
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}", entry.where, error.what()));
     }
-    names += (names.empty() ? "" : ", ") + id;
+    add_name(id);
     for (size_t i = 0; i < gpus.size(); ++i) {
-      if (gpus[i].id() == id) found[i] = entry.price;
+      if (gpus[i].gpu == id) by_gpu[i] = entry.price;
     }
   }
   std::vector<double> prices;
   for (size_t i = 0; i < gpus.size(); ++i) {
-    if (!found[i])
+    const std::optional<double>& price = by_name[i] ? by_name[i] : by_gpu[i];
+    if (!price)
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: no price of {}; add it, or give one number for all (prices "
                               "are there of: {})",
                               entries.empty() ? printable(text) : "`price-per-gpu-hour`",
-                              gpus[i].id(), names.empty() ? "none" : names));
-    prices.push_back(*found[i]);
+                              gpus[i].name.empty() ? gpus[i].gpu : gpus[i].name,
+                              names.empty() ? "none" : names));
+    prices.push_back(*price);
   }
   return prices;
+}
+
+std::vector<double> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus) {
+  std::vector<PricedGpu> priced;
+  for (const GpuRef& gpu : gpus) priced.push_back({gpu.id(), ""});
+  return prices_of(text, priced);
 }
 
 }  // namespace tilecast
