@@ -10,6 +10,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "allocation/quiet_output.h"
 #include "base/budget.h"
 #include "base/check.h"
 #include "tilecast/error.h"
@@ -79,7 +80,7 @@ struct DeleteModel {
   void operator()(void* model) const { cbc().delete_model(model); }
 };
 
-/// Cbc's solver takes Ctrl-C for itself and keeps state in global variables.
+/// Cbc's solver takes Ctrl-C for itself, keeps state in global variables and writes messages.
 class SolverTurn {
  public:
   SolverTurn() : lock_(mutex()) { sigaction(SIGINT, nullptr, &before_); }
@@ -93,6 +94,7 @@ class SolverTurn {
     return one;
   }
   std::lock_guard<std::mutex> lock_;
+  QuietOutput quiet_;
   struct sigaction before_{};
 };
 
