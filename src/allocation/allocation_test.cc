@@ -496,6 +496,19 @@ TEST(Allocation, OfOneKindIsAsGoodWithoutKinds) {
   }
 }
 
+TEST(Allocation, OfWholeJobsRefusesTooManyDeadlines) {
+  AllocationProblem problem{.kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true};
+  for (size_t j = 0; j < 4000; ++j) {
+    problem.columns.push_back({{{j, 1}}, {{0, 1}}});
+    problem.jobs.push_back({.steps = 1, .deadline_s = 4000 + static_cast<double>(j)});
+  }
+  EXPECT_THROW(meet_deadlines(problem), Error);
+  for (Job& job : problem.jobs) job.deadline_s = std::ceil(job.deadline_s / 1000) * 1000;
+  const Allocation rounded = meet_deadlines(problem);
+  EXPECT_NEAR(rounded.objective, 4000, 1);
+  EXPECT_TRUE(rounded.proven);
+}
+
 TEST(QuietOutput, WritesNothingWhileItLives) {
   testing::internal::CaptureStdout();
   std::printf("before ");

@@ -197,6 +197,7 @@ LinearProgram::Solution LinearProgram::maximize(const std::vector<std::vector<do
                            : proven       ? api.column_solution(model.get())
                                           : nullptr;
     // A later objective that the solver gives up leaves the solution of the one before.
+    if (solution.proven && proven) ++solution.proven_objectives;
     solution.proven = solution.proven && proven;
     if (values == nullptr && level == 0)
       return {.feasible = false, .proven = api.is_proven_infeasible(model.get()) != 0};

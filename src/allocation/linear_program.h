@@ -31,6 +31,7 @@ class LinearProgram {
     /// No solution is better by more than the gap; of a program that is not feasible: none is.
     /// False: the solver gave up.
     bool proven = true;
+    size_t proven_objectives = 0;          ///< so many of the first are
     std::vector<double> values;            ///< of the columns
     std::vector<double> objective_values;  ///< of the objectives
   };

@@ -1,5 +1,7 @@
 #include "allocation/queue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -11,6 +13,7 @@
 #include "allocation/linear_program.h"
 #include "allocation/shares_program.h"
 #include "base/budget.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -215,6 +218,30 @@ double last_end(const std::vector<TimedColumn>& placements) {
   return end;
 }
 
+/// Throws for so many deadlines that Cbc takes minutes and gigabytes: a job has an entry for each
+/// later deadline on each kind.
+void check_size(const AllocationProblem& problem) {
+  constexpr size_t kMostEntries = 4'000'000;  // a minute and 1 GB
+  std::vector<double> ends;
+  for (const AllocationProblem::Job& job : problem.jobs)
+    if (job.deadline_s < kNoEnd) ends.push_back(job.deadline_s);
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  size_t entries = 0;
+  for (const Column& column : problem.columns) {
+    if (!runs_alone(problem, column)) continue;
+    const double deadline_s = problem.jobs[column.parts[0].job].deadline_s;
+    entries += static_cast<size_t>(
+        std::distance(std::lower_bound(ends.begin(), ends.end(), deadline_s), ends.end()));
+  }
+  if (entries > kMostEntries)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("with `whole`, the solver takes no {} jobs with {} different deadlines "
+                            "and {} places: give fewer jobs, round their deadlines so that more "
+                            "are equal, or leave out `whole`",
+                            problem.jobs.size(), ends.size(), problem.columns.size()));
+}
+
 /// Of the solver's tolerance.
 constexpr double kSolverRounding = 2e-6;
 
@@ -275,10 +302,11 @@ Allocation queue_for_makespan(const AllocationProblem& problem) {
 }
 
 Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then) {
-  QueueProgram queue(problem);
   const auto deadline = [&](size_t column) {
     return problem.jobs[problem.columns[column].parts[0].job].deadline_s;
   };
+  check_size(problem);
+  QueueProgram queue(problem);
   // Up to each deadline a kind's GPUs have time for the jobs that are due by then.
   std::map<std::pair<size_t, double>, int> due;
   for (size_t c = 0; c < problem.columns.size(); ++c) {
@@ -348,7 +376,10 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
   allocation.placements = OrderSearch(problem, order, score, -most).run();
   const double met_weights = met(allocation.placements), paid = cost_of(allocation.placements);
   allocation.objective = then == ThenLeast::kCost ? paid : met_weights;
-  allocation.proven = solution.proven && met_weights >= most * (1 - gap_of(problem));
+  // The last objective only makes the end early.
+  const size_t needed = then == ThenLeast::kCost ? 2 : 1;
+  allocation.proven =
+      solution.proven_objectives >= needed && met_weights >= most * (1 - gap_of(problem));
   if (then == ThenLeast::kCost)
     allocation.proven = allocation.proven && paid <= -solution.objective_values[1] *
                                                          queue.unit_s() / 3600 *
