@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <functional>
 #include <numeric>
 #include <optional>
 
 #include "allocation/linear_program.h"
 #include "allocation/problem.h"
+#include "allocation/queue.h"
+#include "allocation/quiet_output.h"
 #include "allocation/simulation.h"
 #include "base/rng.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -398,7 +402,7 @@ TEST(Allocation, MoreOfAKindPairsAndKindsToldApartNeverHurt) {
       std::erase_if(alone.columns, [](const Column& c) { return c.parts.size() > 1; });
       EXPECT_GE(value, sign * solve(alone).objective - kTolerance * std::abs(value)) << seed;
       const double blind = sign * solve(without_kinds(problem)).objective;
-      EXPECT_GE(sign * solve(alone).objective, blind - kTolerance * std::abs(blind)) << seed;
+      EXPECT_GE(value, blind - kTolerance * std::abs(blind)) << seed;
       std::reverse(turned.columns.begin(), turned.columns.end());
       EXPECT_NEAR(value, sign * solve(turned).objective, kTolerance * std::abs(value)) << seed;
       if (solve == maximize_fairness) continue;  // an equal share becomes larger, too
@@ -478,6 +482,145 @@ TEST(LinearProgram, SaysThatNothingIsFeasible) {
   const std::vector<LinearProgram::Entry> entries{{row, 1}};
   program.add_column(0, 1, entries);
   EXPECT_FALSE(program.maximize({{1.0}}).feasible);
+}
+
+TEST(Allocation, OfOneKindIsAsGoodWithoutKinds) {
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Rng rng(seed);
+    const AllocationProblem problem = random_problem(rng, 6, 1, Pairs::kAll);
+    const double together = minimize_makespan(problem).objective;
+    expect_near(together, minimize_makespan(without_kinds(problem)).objective, "makespan", seed);
+    AllocationProblem alone = problem;
+    std::erase_if(alone.columns, [](const Column& c) { return c.parts.size() > 1; });
+    EXPECT_LE(together, minimize_makespan(alone).objective * (1 + kTolerance)) << "seed " << seed;
+  }
+}
+
+TEST(Allocation, OfWholeJobsRefusesTooManyDeadlines) {
+  AllocationProblem problem{.kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true};
+  for (size_t j = 0; j < 4000; ++j) {
+    problem.columns.push_back({{{j, 1}}, {{0, 1}}});
+    problem.jobs.push_back({.steps = 1, .deadline_s = 4000 + static_cast<double>(j)});
+  }
+  EXPECT_THROW(meet_deadlines(problem), Error);
+  for (Job& job : problem.jobs) job.deadline_s = std::ceil(job.deadline_s / 1000) * 1000;
+  const Allocation rounded = meet_deadlines(problem);
+  EXPECT_NEAR(rounded.objective, 4000, 1);
+  EXPECT_TRUE(rounded.proven);
+}
+
+TEST(QuietOutput, WritesNothingWhileItLives) {
+  testing::internal::CaptureStdout();
+  std::printf("before ");
+  {
+    const QuietOutput quiet;
+    std::printf("9998 slacks added\n");
+    std::puts("and more");
+  }
+  std::printf("after");
+  std::fflush(stdout);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "before after");
+}
+
+TEST(LinearProgram, RefusesFactorsThatEndTheSolver) {
+  LinearProgram program;
+  const int row = program.add_row(0, 1);
+  const std::vector<LinearProgram::Entry> entries{{row, 1}}, large{{row, 1e30}};
+  program.add_column(0, 1, entries);
+  EXPECT_THROW(program.maximize({{1e300}}), Error);
+  EXPECT_THROW(program.maximize({{std::nan("")}}), Error);
+  EXPECT_THROW(program.add_column(0, 1, large), Error);
+}
+
+TEST(Allocation, OfNumbersThatAreFarApart) {
+  // Two jobs on two GPUs: each has one.
+  AllocationProblem problem{.kinds = {{2, 0}},
+                            .jobs = {{.weight = 1e26, .steps = 1e26}, {.steps = 1}},
+                            .columns = {{{{0, 1}}, {{0, 1}}}, {{{1, 1}}, {{0, 1}}}}};
+  EXPECT_NEAR(minimize_makespan(problem).objective, 1e26, 1e20);
+  EXPECT_NEAR(maximize_throughput(problem).objective, 1e26, 1e20);
+  EXPECT_NEAR(maximize_fairness(problem).objective, 1e-26, 1e-32);
+  for (const auto solve : {minimize_makespan, maximize_fairness})
+    for (const JobShare& share : shares_of(problem, solve(problem)))
+      EXPECT_GT(share.steps_per_s, 0);
+  problem.jobs[0].weight = 1e300;
+  EXPECT_NEAR(maximize_throughput(problem).objective, 1e300, 1e294);
+  problem.jobs[1].deadline_s = 1;
+  EXPECT_NEAR(meet_deadlines(problem).objective, 1, kTolerance);
+}
+
+struct OrderBest {
+  double end_s = kNoEnd, met = 0;
+};
+
+/// The best of all ways to give each job one of its columns and to take them in turn.
+OrderBest best_of_orders(const AllocationProblem& problem) {
+  OrderBest best;
+  for_each_choice(problem, [&](std::vector<size_t> chosen) {
+    if (chosen.size() < problem.jobs.size()) return;
+    std::sort(chosen.begin(), chosen.end());
+    do {
+      std::vector<TimedWork> order;
+      for (const size_t c : chosen)
+        order.push_back({c, problem.jobs[problem.columns[c].parts[0].job].steps /
+                                problem.columns[c].parts[0].steps_per_s});
+      double end = 0, met = 0;
+      for (const TimedColumn& placement : run_in_order(problem, order, 0)) {
+        const Job& job = problem.jobs[problem.columns[placement.column].parts[0].job];
+        end = std::max(end, placement.end_s);
+        if (placement.end_s <= job.deadline_s) met += job.weight;
+      }
+      best.end_s = std::min(best.end_s, end);
+      best.met = std::max(best.met, met);
+    } while (std::next_permutation(chosen.begin(), chosen.end()));
+  });
+  return best;
+}
+
+TEST(Allocation, OfWholeJobsOnSeveralGpusIsBestWhereItSaysSo) {
+  int proven = 0, best_ends = 0, best_met = 0;
+  constexpr int kSeeds = 60;
+  for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
+    Rng rng(seed);
+    AllocationProblem problem = random_problem(rng, 5, 2, Pairs::kNone);
+    for (auto& kind : problem.kinds) kind.gpus = static_cast<double>(2 + rng.below(2));
+    for (Column& column : problem.columns)
+      if (rng.below(4) == 0) column.uses[0].gpus = 2;
+    problem.whole = true;
+    for (Job& job : problem.jobs) job.deadline_s = 20 + 60 * rng.uniform();
+    const OrderBest best = best_of_orders(problem);
+    const Allocation makespan = minimize_makespan(problem), met = meet_deadlines(problem);
+    EXPECT_GE(makespan.objective, best.end_s * (1 - kTolerance)) << "seed " << seed;
+    EXPECT_LE(met.objective, best.met + kTolerance) << "seed " << seed;
+    if (makespan.proven) expect_near(best.end_s, makespan.objective, "makespan", seed);
+    if (met.proven) expect_near(best.met, met.objective, "deadlines", seed);
+    proven += (makespan.proven ? 1 : 0) + (met.proven ? 1 : 0);
+    best_ends += makespan.objective <= best.end_s * (1 + kTolerance) ? 1 : 0;
+    best_met += met.objective >= best.met - kTolerance ? 1 : 0;
+  }
+  EXPECT_GE(proven, kSeeds);  // of two objectives
+  EXPECT_GE(best_ends, kSeeds * 9 / 10);
+  EXPECT_GE(best_met, kSeeds * 9 / 10);
+}
+
+TEST(Allocation, OfWholeJobsFillsTwoGpus) {
+  AllocationProblem problem{.kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true};
+  for (const double steps : {300, 300, 200, 200, 200}) {
+    problem.columns.push_back({{{problem.jobs.size(), 1}}, {{0, 1}}});
+    problem.jobs.push_back({.steps = steps, .deadline_s = 600});
+  }
+  const Allocation makespan = minimize_makespan(problem), met = meet_deadlines(problem);
+  EXPECT_NEAR(makespan.objective, 600, 1e-3);
+  EXPECT_TRUE(makespan.proven);
+  EXPECT_NEAR(met.objective, 5, 1e-3);
+  EXPECT_TRUE(met.proven);
+  problem.jobs.pop_back();
+  problem.columns.pop_back();
+  problem.jobs[0].steps = 500;
+  problem.jobs[1].steps = problem.jobs[2].steps = problem.jobs[3].steps = 300;
+  const Allocation uneven = minimize_makespan(problem);
+  EXPECT_NEAR(uneven.objective, 800, 1e-3);
+  EXPECT_FALSE(uneven.proven);  // half of all work is 700
 }
 
 }  // namespace

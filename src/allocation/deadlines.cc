@@ -80,7 +80,7 @@ class SpansProgram {
       for (double& value : values) value /= most == 0 ? 1 : -most;
       return values;
     };
-    if (late_ == Late::kSome) objectives.push_back(weights);
+    if (late_ == Late::kSome) objectives.push_back(scaled(weights, -heaviest_weight(problem_)));
     if (then == ThenLeast::kCost) objectives.push_back(scaled(costs, most_cost));
     // After another objective, that of a large program takes minutes.
     constexpr size_t kLarge = 50'000;
@@ -271,9 +271,10 @@ class SpansProgram {
 };
 
 Allocation solve_spans(const AllocationProblem& problem, ThenLeast then) {
-  if (problem.whole) return queue_for_deadlines(problem, then);
-  const Allocation all_meet = SpansProgram(problem, Late::kNone).solve(then);
-  return all_meet.feasible ? all_meet : SpansProgram(problem, Late::kSome).solve(then);
+  if (problem.whole) return require_found(queue_for_deadlines(problem, then));
+  Allocation all_meet = SpansProgram(problem, Late::kNone).solve(then);
+  return all_meet.feasible ? std::move(all_meet)
+                           : require_found(SpansProgram(problem, Late::kSome).solve(then));
 }
 
 }  // namespace

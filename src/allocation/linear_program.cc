@@ -10,6 +10,7 @@
 #include <mutex>
 #include <numeric>
 
+#include "allocation/quiet_output.h"
 #include "base/budget.h"
 #include "base/check.h"
 #include "tilecast/error.h"
@@ -33,6 +34,7 @@ struct CbcApi {
   void (*set_parameter)(Model, const char* name, const char* value);
   int (*solve)(Model);
   int (*is_proven_optimal)(Model);
+  int (*is_proven_infeasible)(Model);
   const double* (*best_solution)(Model);
   const double* (*column_solution)(Model);
 };
@@ -63,6 +65,7 @@ CbcApi load_cbc() {
   find_in(library, "Cbc_setParameter", api.set_parameter);
   find_in(library, "Cbc_solve", api.solve);
   find_in(library, "Cbc_isProvenOptimal", api.is_proven_optimal);
+  find_in(library, "Cbc_isProvenInfeasible", api.is_proven_infeasible);
   find_in(library, "Cbc_bestSolution", api.best_solution);
   find_in(library, "Cbc_getColSolution", api.column_solution);
   return api;
@@ -77,7 +80,7 @@ struct DeleteModel {
   void operator()(void* model) const { cbc().delete_model(model); }
 };
 
-/// Cbc's solver takes Ctrl-C for itself and keeps state in global variables.
+/// Cbc's solver takes Ctrl-C for itself, keeps state in global variables and writes messages.
 class SolverTurn {
  public:
   SolverTurn() : lock_(mutex()) { sigaction(SIGINT, nullptr, &before_); }
@@ -91,8 +94,22 @@ class SolverTurn {
     return one;
   }
   std::lock_guard<std::mutex> lock_;
+  QuietOutput quiet_;
   struct sigaction before_{};
 };
+
+/// The solver's numbers have 16 digits; Clp ends the process at 1e25.
+double checked_factor(double factor) {
+  constexpr double kMost = 1e20;
+  if (!(std::abs(factor) < kMost))
+    throw Error(
+        ErrorKind::kUnsupported,
+        fmt::format("an allocation's numbers are too far apart for the solver Cbc: expected "
+                    "factors below {:g}, found {:g}: give weights, steps, speeds, prices "
+                    "and deadlines that are closer to each other",
+                    kMost, factor));
+  return factor;
+}
 
 double value_of(const std::vector<double>& objective, const std::vector<double>& values) {
   return std::inner_product(objective.begin(), objective.end(), values.begin(), 0.0);
@@ -117,7 +134,7 @@ int LinearProgram::add_column(double low, double high, std::span<const Entry> en
     TILECAST_CHECK(entry.row >= 0 && static_cast<size_t>(entry.row) < row_low_.size())
         << "an entry in row " << entry.row << " of " << row_low_.size();
     row_of_.push_back(entry.row);
-    factor_.push_back(entry.factor);
+    factor_.push_back(checked_factor(entry.factor));
   }
   start_.push_back(static_cast<int>(row_of_.size()));
   return static_cast<int>(low_.size()) - 1;
@@ -132,6 +149,8 @@ LinearProgram::Solution LinearProgram::maximize(const std::vector<std::vector<do
                                                 double gap) const {
   // Of the value that an earlier objective keeps: above the solver's tolerance of 1e-7.
   constexpr double kKept = 1e-6;
+  for (const std::vector<double>& objective : objectives)
+    for (const double factor : objective) checked_factor(factor);
   const CbcApi& api = cbc();
   const SolverTurn turn;
   std::vector<int> whole;
@@ -178,8 +197,10 @@ LinearProgram::Solution LinearProgram::maximize(const std::vector<std::vector<do
                            : proven       ? api.column_solution(model.get())
                                           : nullptr;
     // A later objective that the solver gives up leaves the solution of the one before.
+    if (solution.proven && proven) ++solution.proven_objectives;
     solution.proven = solution.proven && proven;
-    if (values == nullptr && level == 0) return {};
+    if (values == nullptr && level == 0)
+      return {.feasible = false, .proven = api.is_proven_infeasible(model.get()) != 0};
     if (values != nullptr) solution.values.assign(values, values + columns());
     solution.feasible = true;
     solution.objective_values.push_back(value_of(objectives[level], solution.values));

@@ -28,14 +28,17 @@ class LinearProgram {
 
   struct Solution {
     bool feasible = false;
-    bool proven = true;                    ///< no solution is better by more than the gap
+    /// No solution is better by more than the gap; of a program that is not feasible: none is.
+    /// False: the solver gave up.
+    bool proven = true;
+    size_t proven_objectives = 0;          ///< so many of the first are
     std::vector<double> values;            ///< of the columns
     std::vector<double> objective_values;  ///< of the objectives
   };
   /// Maximizes the first objective (a factor for each column), then the second among the best of
   /// the first, and so on. `gap`: how much better, relative to the value, an unknown solution with
   /// whole numbers may be. Deterministic: Cbc ends by a number of nodes, not by time. Throws
-  /// Error{kUnsupported} if Cbc cannot be loaded.
+  /// Error{kUnsupported} if Cbc cannot be loaded, or takes no factors as large as these.
   Solution maximize(const std::vector<std::vector<double>>& objectives, double gap = 0) const;
 
  private:

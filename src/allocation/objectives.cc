@@ -8,18 +8,22 @@
 #include "allocation/problem.h"
 #include "allocation/queue.h"
 #include "allocation/shares_program.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
 using Column = AllocationProblem::Column;
 
+/// Relative to the heaviest weight.
 std::vector<double> throughput_of(const AllocationProblem& problem, size_t variables) {
   const std::vector<double> fastest = fastest_speeds(problem);
+  const double heaviest = heaviest_weight(problem);
   std::vector<double> objective(variables);
   for (size_t c = 0; c < problem.columns.size(); ++c) {
     for (const auto& [job, speed] : problem.columns[c].parts)
-      if (fastest[job] > 0) objective[c] += problem.jobs[job].weight * speed / fastest[job];
+      if (fastest[job] > 0)
+        objective[c] += problem.jobs[job].weight / heaviest * speed / fastest[job];
   }
   return objective;
 }
@@ -39,6 +43,8 @@ LeastProgram least_program(const AllocationProblem& problem, const std::vector<d
   for (size_t j = 0; j < demands.size(); ++j)
     if (demands[j] > 0 && fastest[j] > 0) slowest = std::min(slowest, fastest[j] / demands[j]);
   if (slowest < kNoEnd) least.scale = slowest;
+  // A job that needs less of its time gets this part: a smaller one is the solver's rounding.
+  constexpr double kMostOfLeast = 1e6;
   std::vector<int> demand_rows(demands.size(), -1);
   for (size_t j = 0; j < demands.size(); ++j)
     if (demands[j] > 0 && fastest[j] > 0)
@@ -49,7 +55,8 @@ LeastProgram least_program(const AllocationProblem& problem, const std::vector<d
     for (const auto& [job, speed] : column.parts)
       if (demand_rows[job] >= 0)
         entries.push_back(
-            {demand_rows[job], speed / demands[job] / problem.jobs[job].count / least.scale});
+            {demand_rows[job],
+             std::min(kMostOfLeast, speed / demands[job] / least.scale) / problem.jobs[job].count});
     const double most = problem.jobs[column.parts[0].job].count;
     least.program.add_column(0, most, entries, whole_if(problem.whole));
   }
@@ -157,6 +164,13 @@ Allocation maximize_least(const AllocationProblem& problem, const std::vector<do
 
 }  // namespace
 
+Allocation require_found(Allocation allocation) {
+  if (allocation.feasible) return allocation;
+  throw Error(ErrorKind::kUnsupported,
+              "the solver Cbc gave up before it found an allocation: give fewer jobs, or weights, "
+              "steps, speeds and deadlines that are closer to each other");
+}
+
 SharesRows::SharesRows(const AllocationProblem& problem, LinearProgram& program) {
   for (size_t j = 0; j < problem.jobs.size(); ++j)
     jobs_.push_back(program.add_row(-LinearProgram::kNoLimit, problem.jobs[j].count));
@@ -181,14 +195,15 @@ Allocation maximize_throughput(const AllocationProblem& problem) {
   const auto solution =
       program.maximize({throughput_of(problem, program.columns())}, gap_of(problem));
   Allocation allocation = allocation_of(problem, solution);
-  if (solution.feasible) allocation.objective = solution.objective_values[0];
-  return allocation;
+  if (solution.feasible)
+    allocation.objective = solution.objective_values[0] * heaviest_weight(problem);
+  return require_found(std::move(allocation));
 }
 
 Allocation maximize_fairness(const AllocationProblem& problem) {
   std::vector<double> demands = equal_speeds(problem);
   for (size_t j = 0; j < demands.size(); ++j) demands[j] *= problem.jobs[j].weight;
-  return maximize_least(problem, demands);
+  return require_found(maximize_least(problem, demands));
 }
 
 Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
@@ -211,8 +226,7 @@ Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
   std::vector<double> demands(problem.jobs.size());
   for (size_t j = 0; j < demands.size(); ++j)
     if (asked(j)) demands[j] = problem.jobs[j].steps / equal_s(j);
-  Allocation allocation = maximize_least(problem, demands);
-  if (!allocation.feasible) return allocation;
+  Allocation allocation = require_found(maximize_least(problem, demands));
   allocation.objective = ratio_of(allocation);
   constexpr int kMostRounds = 30;
   constexpr double kSame = 1e-6;
@@ -232,10 +246,10 @@ Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
 }
 
 Allocation minimize_makespan(const AllocationProblem& problem) {
-  if (problem.whole) return queue_for_makespan(problem);
+  if (problem.whole) return require_found(queue_for_makespan(problem));
   std::vector<double> steps;
   for (const AllocationProblem::Job& job : problem.jobs) steps.push_back(job.steps);
-  Allocation allocation = maximize_least(problem, steps);
+  Allocation allocation = require_found(maximize_least(problem, steps));
   allocation.objective = allocation.objective > 0 ? 1 / allocation.objective : kNoEnd;
   return allocation;
 }

@@ -97,8 +97,8 @@ std::vector<double> fastest_speeds(const AllocationProblem& problem);
 std::vector<double> equal_speeds(const AllocationProblem& problem);
 
 /// The problem of an allocation that does not tell kinds apart: a job's time is divided among the
-/// kinds that it runs on, as the pool is. Its speed is the mean over those. No job is beside
-/// others.
+/// kinds that it runs on, as the pool is. Its speed is the mean over those, also
+/// that beside another job.
 AllocationProblem without_kinds(const AllocationProblem& problem);
 
 /// For each job what it gets.

@@ -1,14 +1,19 @@
 #include "allocation/queue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <functional>
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
 #include "allocation/linear_program.h"
 #include "allocation/shares_program.h"
+#include "base/budget.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -90,12 +95,9 @@ class QueueProgram {
     return factors;
   }
 
-  /// Runs what was chosen, jobs with a lower `rank` first.
+  /// What was chosen, jobs with a lower `rank` first.
   template <typename Rank>
-  Allocation run(const LinearProgram::Solution& solution, const Rank& rank) const {
-    Allocation allocation{
-        .feasible = solution.feasible, .proven = solution.proven, .placements = {}};
-    if (!solution.feasible) return allocation;
+  std::vector<TimedWork> order(const LinearProgram::Solution& solution, const Rank& rank) const {
     std::vector<Choice> chosen;
     for (size_t i = 0; i < choices.size(); ++i)
       if (solution.values[i] > 0.5) chosen.push_back(choices[i]);
@@ -104,8 +106,7 @@ class QueueProgram {
     std::vector<TimedWork> order;
     for (const Choice& choice : chosen)
       order.push_back({choice.column, seconds_of(problem_, problem_.columns[choice.column])});
-    allocation.placements = run_in_order(problem_, order, 0);
-    return allocation;
+    return order;
   }
 
   LinearProgram program;
@@ -117,6 +118,132 @@ class QueueProgram {
   double unit_s_ = 0;
   std::vector<int> job_rows_, load_rows_;
 };
+
+/// What an order of work is worth: the lower the better, the first number before the second.
+using OrderScore = std::array<double, 2>;
+
+bool is_lower(const OrderScore& a, const OrderScore& b) {
+  constexpr double kSame = 1e-9;
+  for (size_t i = 0; i < a.size(); ++i) {
+    const double same = kSame * std::max(std::abs(a[i]), std::abs(b[i]));
+    if (a[i] < b[i] - same) return true;
+    if (a[i] > b[i] + same) return false;
+  }
+  return false;
+}
+
+/// The program knows how long a kind's GPUs are busy, not which job each of them has: the order in
+/// which they take the work, and its places, become better by single changes until none helps or
+/// `wanted` is reached. Any schedule has an order, that of its begins, which ends no job later.
+template <typename Score>
+class OrderSearch {
+ public:
+  OrderSearch(const AllocationProblem& problem, std::vector<TimedWork> order, const Score& score,
+              double wanted)
+      : problem_(problem), order_(std::move(order)), score_(score), wanted_(wanted) {
+    columns_.resize(problem.jobs.size());
+    for (size_t c = 0; c < problem.columns.size(); ++c)
+      if (runs_alone(problem, problem.columns[c]))
+        columns_[problem.columns[c].parts[0].job].push_back(c);
+    placements_ = run_in_order(problem, order_, 0);
+    best_ = score_(placements_);
+    constexpr double kMostSteps = 2e6;  // half a second
+    double size = static_cast<double>(order_.size());
+    for (const AllocationProblem::Kind& kind : problem.kinds) size += kind.gpus;
+    tries_ = static_cast<int64_t>(kMostSteps / size);
+  }
+
+  std::vector<TimedColumn> run() {
+    while (!ended() && (change_place() || change_turn())) continue;
+    return placements_;
+  }
+
+ private:
+  bool ended() const { return tries_ <= 0 || best_[0] <= wanted_; }
+
+  bool keep(std::vector<TimedWork> order) {
+    Budget::here().check("allocating jobs");
+    --tries_;
+    std::vector<TimedColumn> placements = run_in_order(problem_, order, 0);
+    const OrderScore score = score_(placements);
+    if (!is_lower(score, best_)) return false;
+    best_ = score;
+    order_ = std::move(order);
+    placements_ = std::move(placements);
+    return true;
+  }
+
+  bool change_place() {
+    for (size_t i = 0; i < order_.size(); ++i)
+      for (const size_t c : columns_[problem_.columns[order_[i].column].parts[0].job]) {
+        if (c == order_[i].column) continue;
+        std::vector<TimedWork> order = order_;
+        order[i] = {c, seconds_of(problem_, problem_.columns[c])};
+        if (keep(std::move(order))) return true;
+        if (ended()) return false;
+      }
+    return false;
+  }
+
+  /// Two jobs change turns, or one goes to another turn.
+  bool change_turn() {
+    for (size_t i = 0; i < order_.size(); ++i)
+      for (size_t j = i + 1; j < order_.size(); ++j)
+        for (const int way : {0, 1, 2}) {
+          std::vector<TimedWork> order = order_;
+          const auto first = order.begin() + static_cast<std::ptrdiff_t>(i),
+                     last = order.begin() + static_cast<std::ptrdiff_t>(j);
+          if (way == 0) std::swap(*first, *last);
+          if (way == 1) std::rotate(first, first + 1, last + 1);
+          if (way == 2) std::rotate(first, last, last + 1);
+          if (keep(std::move(order))) return true;
+          if (ended()) return false;
+        }
+    return false;
+  }
+
+  const AllocationProblem& problem_;
+  std::vector<TimedWork> order_;
+  const Score& score_;
+  double wanted_;                             ///< of the first number
+  std::vector<std::vector<size_t>> columns_;  ///< by job
+  std::vector<TimedColumn> placements_;
+  OrderScore best_{};
+  int64_t tries_ = 0;
+};
+
+double last_end(const std::vector<TimedColumn>& placements) {
+  double end = 0;
+  for (const TimedColumn& placement : placements) end = std::max(end, placement.end_s);
+  return end;
+}
+
+/// Throws for so many deadlines that Cbc takes minutes and gigabytes: a job has an entry for each
+/// later deadline on each kind.
+void check_size(const AllocationProblem& problem) {
+  constexpr size_t kMostEntries = 4'000'000;  // a minute and 1 GB
+  std::vector<double> ends;
+  for (const AllocationProblem::Job& job : problem.jobs)
+    if (job.deadline_s < kNoEnd) ends.push_back(job.deadline_s);
+  std::sort(ends.begin(), ends.end());
+  ends.erase(std::unique(ends.begin(), ends.end()), ends.end());
+  size_t entries = 0;
+  for (const Column& column : problem.columns) {
+    if (!runs_alone(problem, column)) continue;
+    const double deadline_s = problem.jobs[column.parts[0].job].deadline_s;
+    entries += static_cast<size_t>(
+        std::distance(std::lower_bound(ends.begin(), ends.end(), deadline_s), ends.end()));
+  }
+  if (entries > kMostEntries)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("with `whole`, the solver takes no {} jobs with {} different deadlines "
+                            "and {} places: give fewer jobs, round their deadlines so that more "
+                            "are equal, or leave out `whole`",
+                            problem.jobs.size(), ends.size(), problem.columns.size()));
+}
+
+/// Of the solver's tolerance.
+constexpr double kSolverRounding = 2e-6;
 
 }  // namespace
 
@@ -153,19 +280,33 @@ Allocation queue_for_makespan(const AllocationProblem& problem) {
   queue.add_end();
   const auto none = [](const auto&) { return 0.0; };
   const auto solution = queue.program.maximize({queue.objective(none, -1)}, gap_of(problem));
+  if (!solution.feasible) return {.feasible = false, .proven = solution.proven, .placements = {}};
   // The longest first: the usual order for a short end.
-  Allocation allocation = queue.run(
+  const std::vector<TimedWork> order = queue.order(
       solution, [&](const QueueProgram::Choice& choice) { return -queue.time(choice.column); });
-  for (const TimedColumn& placement : allocation.placements)
-    allocation.objective = std::max(allocation.objective, placement.end_s);
+  const auto score = [&](const std::vector<TimedColumn>& placements) {
+    std::vector<double> ends(problem.kinds.size());
+    for (const TimedColumn& placement : placements) {
+      double& end = ends[problem.columns[placement.column].uses[0].kind];
+      end = std::max(end, placement.end_s);
+    }
+    return OrderScore{last_end(placements), std::accumulate(ends.begin(), ends.end(), 0.0)};
+  };
+  // No schedule ends before the program's end.
+  const double wanted = -solution.objective_values[0] * queue.unit_s() * (1 + kSolverRounding);
+  Allocation allocation{.feasible = true, .placements = {}};
+  allocation.placements = OrderSearch(problem, order, score, wanted).run();
+  allocation.objective = last_end(allocation.placements);
+  allocation.proven = solution.proven && allocation.objective <= wanted * (1 + gap_of(problem));
   return allocation;
 }
 
 Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then) {
-  QueueProgram queue(problem);
   const auto deadline = [&](size_t column) {
     return problem.jobs[problem.columns[column].parts[0].job].deadline_s;
   };
+  check_size(problem);
+  QueueProgram queue(problem);
   // Up to each deadline a kind's GPUs have time for the jobs that are due by then.
   std::map<std::pair<size_t, double>, int> due;
   for (size_t c = 0; c < problem.columns.size(); ++c) {
@@ -189,8 +330,11 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
     queue.add({c, true}, entries);
   }
   queue.add_end();
+  const double heaviest = heaviest_weight(problem);
   const auto weight = [&](const QueueProgram::Choice& choice) {
-    return choice.on_time ? problem.jobs[problem.columns[choice.column].parts[0].job].weight : 0.0;
+    return choice.on_time
+               ? problem.jobs[problem.columns[choice.column].parts[0].job].weight / heaviest
+               : 0.0;
   };
   const auto cost = [&](const QueueProgram::Choice& choice) {
     const auto& [kind, gpus] = problem.columns[choice.column].uses[0];
@@ -201,18 +345,45 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
   if (then == ThenLeast::kCost) objectives.push_back(queue.objective(cost));
   objectives.push_back(queue.objective(none, -1));
   const auto solution = queue.program.maximize(objectives, gap_of(problem));
-  Allocation allocation = queue.run(solution, [&](const QueueProgram::Choice& choice) {
-    return std::tuple(!choice.on_time, deadline(choice.column), -queue.time(choice.column));
-  });
-  if (!allocation.feasible) return allocation;
-  const std::vector<JobShare> shares = shares_of(problem, allocation);
-  for (size_t j = 0; j < shares.size(); ++j) {
-    const AllocationProblem::Job& job = problem.jobs[j];
-    if (then == ThenLeast::kCost)
-      allocation.objective += shares[j].cost;
-    else if (job.deadline_s < kNoEnd && shares[j].finish_s <= job.deadline_s * (1 + 1e-9))
-      allocation.objective += job.weight;
-  }
+  if (!solution.feasible) return {.feasible = false, .proven = solution.proven, .placements = {}};
+  const std::vector<TimedWork> order =
+      queue.order(solution, [&](const QueueProgram::Choice& choice) {
+        return std::tuple(!choice.on_time, deadline(choice.column), -queue.time(choice.column));
+      });
+  const auto met = [&](const std::vector<TimedColumn>& placements) {
+    constexpr double kRounding = 1e-9;
+    double weights = 0;
+    for (const TimedColumn& placement : placements)
+      if (deadline(placement.column) < kNoEnd &&
+          placement.end_s <= deadline(placement.column) * (1 + kRounding))
+        weights += problem.jobs[problem.columns[placement.column].parts[0].job].weight;
+    return weights;
+  };
+  const auto cost_of = [&](const std::vector<TimedColumn>& placements) {
+    double sum = 0;
+    for (const TimedColumn& placement : placements) {
+      const auto& [kind, gpus] = problem.columns[placement.column].uses[0];
+      sum += (placement.end_s - placement.begin_s) * gpus * problem.kinds[kind].price_per_gpu_s;
+    }
+    return sum;
+  };
+  const auto score = [&](const std::vector<TimedColumn>& placements) {
+    return OrderScore{-met(placements),
+                      then == ThenLeast::kCost ? cost_of(placements) : last_end(placements)};
+  };
+  const double most = solution.objective_values[0] * heaviest * (1 - kSolverRounding);
+  Allocation allocation{.feasible = true, .placements = {}};
+  allocation.placements = OrderSearch(problem, order, score, -most).run();
+  const double met_weights = met(allocation.placements), paid = cost_of(allocation.placements);
+  allocation.objective = then == ThenLeast::kCost ? paid : met_weights;
+  // The last objective only makes the end early.
+  const size_t needed = then == ThenLeast::kCost ? 2 : 1;
+  allocation.proven =
+      solution.proven_objectives >= needed && met_weights >= most * (1 - gap_of(problem));
+  if (then == ThenLeast::kCost)
+    allocation.proven = allocation.proven && paid <= -solution.objective_values[1] *
+                                                         queue.unit_s() / 3600 *
+                                                         (1 + gap_of(problem) + kSolverRounding);
   return allocation;
 }
 

@@ -2,6 +2,7 @@
 
 // Rows that programs of shares have in common.
 
+#include <algorithm>
 #include <vector>
 
 #include "allocation/linear_program.h"
@@ -22,6 +23,16 @@ inline double gap_of(const AllocationProblem& problem) {
   constexpr size_t kExact = 2000;
   return problem.columns.size() <= kExact ? 0 : 0.005;
 }
+
+/// With weights as parts of the heaviest an objective is near 1.
+inline double heaviest_weight(const AllocationProblem& problem) {
+  double heaviest = 0;
+  for (const AllocationProblem::Job& job : problem.jobs) heaviest = std::max(heaviest, job.weight);
+  return heaviest > 0 ? heaviest : 1;
+}
+
+/// Every program has a solution, though jobs may wait: none is found where the solver gives up.
+Allocation require_found(Allocation allocation);
 
 /// A job runs at most all the time, a kind's GPUs are at most those of the pool.
 class SharesRows {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <tuple>
 
 #include "allocation/problem.h"
 
@@ -83,6 +84,25 @@ AllocationProblem without_kinds(const AllocationProblem& problem) {
       column.uses.push_back({kind, part * key.second});
     }
     column.parts.push_back({key.first, mean});
+    blind.columns.push_back(std::move(column));
+  }
+  // Jobs beside each other, too: by both and their number of GPUs.
+  std::map<std::tuple<size_t, size_t, double>, std::map<size_t, const Column*>> pairs;
+  for (const Column& column : problem.columns)
+    if (column.parts.size() == 2 && column.uses.size() == 1)
+      pairs[{std::min(column.parts[0].job, column.parts[1].job),
+             std::max(column.parts[0].job, column.parts[1].job), column.uses[0].gpus}]
+          .try_emplace(column.uses[0].kind, &column);
+  for (const auto& [key, by_kind] : pairs) {
+    double gpus = 0;
+    for (const auto& [kind, pair] : by_kind) gpus += problem.kinds[kind].gpus;
+    Column column{.parts = {{std::get<0>(key), 0}, {std::get<1>(key), 0}}, .uses = {}};
+    for (const auto& [kind, pair] : by_kind) {
+      const double part = problem.kinds[kind].gpus / gpus;
+      for (const auto& [job, speed] : pair->parts)
+        column.parts[job == column.parts[0].job ? 0 : 1].steps_per_s += part * speed;
+      column.uses.push_back({kind, part * std::get<2>(key)});
+    }
     blind.columns.push_back(std::move(column));
   }
   return blind;

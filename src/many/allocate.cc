@@ -16,12 +16,12 @@ namespace tilecast {
 namespace {
 
 constexpr std::array kObjectives = {
-    ObjectiveDef{"throughput", maximize_throughput, false, false, false},
-    ObjectiveDef{"makespan", minimize_makespan, true, false, false},
-    ObjectiveDef{"fairness", maximize_fairness, false, false, false},
-    ObjectiveDef{"finish-time", minimize_finish_time_ratio, true, false, false},
-    ObjectiveDef{"cost", minimize_cost, true, true, false},
-    ObjectiveDef{"deadline", meet_deadlines, true, false, true}};
+    ObjectiveDef{"throughput", maximize_throughput, false, false, false, false},
+    ObjectiveDef{"makespan", minimize_makespan, true, false, false, true},
+    ObjectiveDef{"fairness", maximize_fairness, false, false, false, false},
+    ObjectiveDef{"finish-time", minimize_finish_time_ratio, true, false, false, false},
+    ObjectiveDef{"cost", minimize_cost, true, true, false, true},
+    ObjectiveDef{"deadline", meet_deadlines, true, false, true, true}};
 
 AllocationProblem problem_of(const AllocationQuery& query, const PoolSpeeds& speeds) {
   AllocationProblem problem{
@@ -81,10 +81,12 @@ class AllocationResult {
                               .gpus = kind.gpus,
                               .price_per_gpu_hour = kind.price_per_gpu_hour});
     if (!problem_.columns.empty()) {
+      if (query.whole) check_places();
       allocation_ = objective.solve(problem_);
-      const Allocation blind = objective.solve(without_kinds(problem_));
-      if (allocation_.feasible) result_.value = if_finite(allocation_.objective);
-      if (blind.feasible) result_.blind_value = if_finite(blind.objective);
+      result_.value = if_finite(allocation_.objective);
+      // Without kinds a job has parts of several places: none that is whole.
+      if (!query.whole)
+        result_.blind_value = if_finite(objective.solve(without_kinds(problem_)).objective);
       result_.proven = allocation_.proven;
     }
   }
@@ -99,6 +101,23 @@ class AllocationResult {
   }
 
  private:
+  /// Whole jobs wait only with an objective that lets them queue.
+  void check_places() const {
+    if (objective_def(query_.objective).queues) return;
+    size_t jobs = 0;
+    for (size_t j = 0; j < query_.jobs.size(); ++j) jobs += speeds_.fits_somewhere(j) ? 1 : 0;
+    int64_t gpus = 0;
+    for (const PoolKind& kind : query_.pool) gpus += kind.gpus;
+    const int64_t most = query_.share ? 2 * gpus : gpus;
+    if (static_cast<int64_t>(jobs) <= most) return;
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("with `whole`, the objective {} needs at most {} jobs as GPUs: there "
+                            "are {} jobs for {} GPU{}: ask for makespan, cost or deadline, which "
+                            "let jobs queue, or leave out `whole`",
+                            result_.objective, query_.share ? "twice as many" : "as many", jobs,
+                            gpus, gpus == 1 ? "" : "s"));
+  }
+
   void add_jobs() {
     shares_ = shares_of(problem_, allocation_);
     const std::vector<double> fastest = fastest_speeds(problem_);
@@ -276,6 +295,11 @@ void check_objective(const AllocationQuery& query, bool has_deadlines) {
       std::any_of(query.pool.begin(), query.pool.end(),
                   [](const PoolKind& kind) { return !kind.price_per_gpu_hour; }))
     refuse("prices: give `price-per-gpu-hour`");
+  if (objective.queues && query.whole && query.share)
+    throw Error(ErrorKind::kUnsupported,
+                fmt::format("with `whole` and the objective {} jobs run one after another, none "
+                            "beside another: leave out `share` or `whole`",
+                            objective.name));
   if (objective.needs_deadlines && !has_deadlines) refuse("a job with a deadline: give deadline_s");
 }
 

@@ -15,11 +15,13 @@ struct ObjectiveDef {
   bool needs_steps;      ///< of every job
   bool needs_prices;     ///< of every kind
   bool needs_deadlines;  ///< of a job at least
+  bool queues;           ///< whole jobs run one after another, else all at once
 };
 
 const ObjectiveDef& objective_def(AllocationObjective objective);
 
-/// Throws Error{kInput} for prices or deadlines that the objective needs and the query lacks.
+/// Throws Error{kInput} for prices or deadlines that the objective needs and the query lacks, and
+/// Error{kUnsupported} for jobs that it cannot let share.
 void check_objective(const AllocationQuery& query, bool has_deadlines);
 
 }  // namespace tilecast

@@ -116,13 +116,14 @@ Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
   modules = shard(modules, {.ranks = layout.tp,
                             .training = true,
                             .sequence_parallel = setup.request.parallel.sequence_parallel});
+  // Before the graph is moved away: arguments have no order.
+  const bool divided_vocabulary = all_logits > 0 && logits() < all_logits;
   const bool divided_step = setup.request.parallel.zero != Zero::kNone;
-  return complete_graph(
-      std::move(modules), setup.model, share, setup.precision,
-      {.has_head = layers.has_end,
-       .vocabulary_ranks = all_logits > 0 && logits() < all_logits ? layout.tp : 1,
-       .optimizer_shards = divided_step ? layout.data_ranks() : 1,
-       .expert_ranks = layout.ep});
+  return complete_graph(std::move(modules), setup.model, share, setup.precision,
+                        {.has_head = layers.has_end,
+                         .vocabulary_ranks = divided_vocabulary ? layout.tp : 1,
+                         .optimizer_shards = divided_step ? layout.data_ranks() : 1,
+                         .expert_ranks = layout.ep});
 }
 
 HostFedStream::Sequence launches_of(const Program& program, Phase phase,
