@@ -205,7 +205,7 @@ struct AllocationForecast {
           &Self::value);
     field("blind_value", "",
           "the value of the best allocation that does not tell kinds of GPU apart: it divides each "
-          "job's time among them as the pool is divided",
+          "job's time among them as the pool is divided; null: with whole",
           &Self::blind_value);
     field("whole", "", "each job has one place, not in turns with others", &Self::whole);
     field("proven", "", "the solver has proven that no allocation is better by more than 0.5 %",

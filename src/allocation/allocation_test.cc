@@ -496,6 +496,56 @@ TEST(Allocation, OfOneKindIsAsGoodWithoutKinds) {
   }
 }
 
+TEST(Allocation, InTurnsEndsShortJobsEarly) {
+  // One long job with a late deadline, one short with an early one, one short without.
+  const AllocationProblem problem{
+      .kinds = {{1, 0}},
+      .jobs = {{.steps = 6e6, .deadline_s = 3.6e6},
+               {.steps = 1000, .deadline_s = 400},
+               {.steps = 2000}},
+      .columns = {{{{0, 10}}, {{0, 1}}}, {{{1, 10}}, {{0, 1}}}, {{{2, 10}}, {{0, 1}}}}};
+  const std::vector<JobShare> shares =
+      shares_of(problem, in_turns(problem, meet_deadlines(problem)));
+  EXPECT_LE(shares[0].finish_s, 3.6e6 * (1 + kTolerance));
+  EXPECT_NEAR(shares[1].finish_s, 100, 1);
+  EXPECT_LE(shares[2].finish_s, 601);
+}
+
+TEST(Allocation, InTurnsEndsNoJobLater) {
+  int earlier = 0;
+  for (uint64_t seed = 1; seed <= 100; ++seed) {
+    Rng rng(seed);
+    AllocationProblem problem =
+        random_problem(rng, 6, 2, seed % 2 == 0 ? Pairs::kAll : Pairs::kNone);
+    for (Job& job : problem.jobs)
+      if (rng.below(3) > 0) job.deadline_s = 10 + 200 * rng.uniform();
+    const Allocation before = meet_deadlines(problem), after = in_turns(problem, before);
+    const std::vector<JobShare> was = shares_of(problem, before), is = shares_of(problem, after);
+    for (size_t j = 0; j < was.size(); ++j) {
+      EXPECT_LE(is[j].finish_s, was[j].finish_s * (1 + kTolerance)) << "seed " << seed;
+      EXPECT_NEAR(is[j].steps_per_s * is[j].finish_s, was[j].steps_per_s * was[j].finish_s,
+                  1e-6 * problem.jobs[j].steps)
+          << "seed " << seed;
+      earlier += is[j].finish_s < was[j].finish_s * 0.99 ? 1 : 0;
+    }
+    // At each begin the kinds have GPUs for all that runs, and a job runs once.
+    for (const TimedColumn& at : after.placements) {
+      const double time = at.begin_s + 1e-6 * (at.end_s - at.begin_s);
+      std::vector<double> used(problem.kinds.size()), runs(problem.jobs.size());
+      for (const TimedColumn& one : after.placements) {
+        if (one.begin_s > time || one.end_s <= time) continue;
+        for (const auto& [kind, gpus] : problem.columns[one.column].uses)
+          used[kind] += one.share * gpus;
+        for (const auto& part : problem.columns[one.column].parts) runs[part.job] += one.share;
+      }
+      for (size_t k = 0; k < used.size(); ++k)
+        EXPECT_LE(used[k], problem.kinds[k].gpus + 1e-5) << "seed " << seed;
+      for (const double share : runs) EXPECT_LE(share, 1 + 1e-5) << "seed " << seed;
+    }
+  }
+  EXPECT_GT(earlier, 20);
+}
+
 TEST(Allocation, OfWholeJobsRefusesTooManyDeadlines) {
   AllocationProblem problem{.kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true};
   for (size_t j = 0; j < 4000; ++j) {

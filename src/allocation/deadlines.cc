@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
+#include <tuple>
 
 #include "allocation/linear_program.h"
 #include "allocation/problem.h"
@@ -277,7 +279,52 @@ Allocation solve_spans(const AllocationProblem& problem, ThenLeast then) {
                            : require_found(SpansProgram(problem, Late::kSome).solve(then));
 }
 
+/// The placements of one span in turns; nullopt: some would end later than they do.
+std::optional<std::vector<TimedColumn>> turns_of(const AllocationProblem& problem,
+                                                 std::vector<TimedColumn> placements,
+                                                 const std::vector<double>& last_begin) {
+  constexpr double kRounding = 5e-7;  // of the solver
+  const double begin = placements.front().begin_s;
+  const auto is_apart = [](const TimedColumn& one) { return one.share >= 1; };
+  if (std::all_of(placements.begin(), placements.end(), is_apart)) return std::nullopt;
+  for (const TimedColumn& one : placements)
+    if (one.end_s == kNoEnd || problem.columns[one.column].uses.size() != 1) return std::nullopt;
+  const auto rank = [&](const TimedColumn& one) {
+    const Column& column = problem.columns[one.column];
+    const bool goes_on =
+        std::all_of(column.parts.begin(), column.parts.end(),
+                    [&](const auto& part) { return last_begin[part.job] > begin; });
+    return std::tuple(one.end_s, goes_on, one.share * (one.end_s - begin));
+  };
+  std::stable_sort(placements.begin(), placements.end(),
+                   [&](const TimedColumn& a, const TimedColumn& b) { return rank(a) < rank(b); });
+  std::vector<TimedWork> order;
+  for (const TimedColumn& one : placements)
+    order.push_back({one.column, one.share * (one.end_s - begin)});
+  std::vector<TimedColumn> turns = run_in_order(problem, order, begin);
+  for (size_t i = 0; i < turns.size(); ++i)
+    if (turns[i].end_s > placements[i].end_s * (1 + kRounding)) return std::nullopt;
+  return turns;
+}
+
 }  // namespace
+
+Allocation in_turns(const AllocationProblem& problem, Allocation allocation) {
+  std::vector<TimedColumn>& all = allocation.placements;
+  std::stable_sort(all.begin(), all.end(), [](const TimedColumn& a, const TimedColumn& b) {
+    return a.begin_s < b.begin_s;
+  });
+  std::vector<double> last_begin(problem.jobs.size());
+  for (const TimedColumn& one : all)
+    for (const auto& part : problem.columns[one.column].parts) last_begin[part.job] = one.begin_s;
+  for (auto first = all.begin(), last = first; first != all.end(); first = last) {
+    last = std::find_if(first, all.end(),
+                        [&](const TimedColumn& one) { return one.begin_s != first->begin_s; });
+    if (const auto turns = turns_of(problem, {first, last}, last_begin))
+      std::copy(turns->begin(), turns->end(), first);
+  }
+  return allocation;
+}
 
 Allocation minimize_cost(const AllocationProblem& problem) {
   return solve_spans(problem, ThenLeast::kCost);

@@ -87,6 +87,10 @@ Allocation minimize_cost(const AllocationProblem& problem);
 /// Objective: the weights of the jobs that meet their deadline.
 Allocation meet_deadlines(const AllocationProblem& problem);
 
+/// The same work of each span of time in turns where the GPUs allow it, what is due first and the
+/// shortest first: no job ends later, most end earlier.
+Allocation in_turns(const AllocationProblem& problem, Allocation allocation);
+
 /// The smallest number of further GPUs of a kind with which all jobs that can meet their deadlines
 /// alone do so together; nullopt: no number is enough.
 std::optional<double> gpus_to_meet_deadlines(const AllocationProblem& problem, size_t kind);

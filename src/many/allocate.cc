@@ -82,7 +82,7 @@ class AllocationResult {
                               .price_per_gpu_hour = kind.price_per_gpu_hour});
     if (!problem_.columns.empty()) {
       if (query.whole) check_places();
-      allocation_ = objective.solve(problem_);
+      allocation_ = in_turns(problem_, objective.solve(problem_));
       result_.value = if_finite(allocation_.objective);
       // Without kinds a job has parts of several places: none that is whole.
       if (!query.whole)
