@@ -2249,7 +2249,7 @@ class AllocationForecast(Record):
     value: float | None
     """of the objective: throughput a sum of relative speeds, makespan seconds, fairness and finish-time ratios to an equal share, cost in the unit of the prices, deadline a sum of weights; null: no job can run"""
     blind_value: float | None
-    """the value of the best allocation that does not tell kinds of GPU apart: it divides each job's time among them as the pool is divided"""
+    """the value of the best allocation that does not tell kinds of GPU apart: it divides each job's time among them as the pool is divided; null: with whole"""
     whole: bool
     """each job has one place, not in turns with others"""
     proven: bool
