@@ -1,6 +1,5 @@
 #include "accelerator/names.h"
 
-
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"

@@ -126,11 +126,10 @@ TEST(LawConstants, EachNumberOfALawOfKernelsMovesSomeTime) {
     auto* const* number = std::get_if<double*>(&constant.target);
     // A strided convolution gathers.
     if (constant.name == "convolution.plain.strided_ratio") continue;
-    const bool elsewhere = constant.name.starts_with("intervals.") ||
-                           constant.name.starts_with("collectives.") ||
-                           constant.name.starts_with("expert_exchange.") ||
-                           constant.name.starts_with("embedding_bag.") ||
-                           constant.name.starts_with("sharing.");
+    const bool elsewhere =
+        constant.name.starts_with("intervals.") || constant.name.starts_with("collectives.") ||
+        constant.name.starts_with("expert_exchange.") ||
+        constant.name.starts_with("embedding_bag.") || constant.name.starts_with("sharing.");
     if (number == nullptr || elsewhere) continue;
     const double before = **number;
     bool counts = false;
