@@ -245,6 +245,58 @@ void check_size(const AllocationProblem& problem) {
 /// Of the solver's tolerance.
 constexpr double kSolverRounding = 2e-6;
 
+double deadline_of(const AllocationProblem& problem, size_t column) {
+  return problem.jobs[problem.columns[column].parts[0].job].deadline_s;
+}
+
+/// A choice for each column, and one in time where it has a deadline.
+void add_by_deadline(const AllocationProblem& problem, QueueProgram& queue) {
+  const auto deadline = [&](size_t column) { return deadline_of(problem, column); };
+  // Up to each deadline a kind's GPUs have time for the jobs that are due by then.
+  std::map<std::pair<size_t, double>, int> due;
+  for (size_t c = 0; c < problem.columns.size(); ++c) {
+    if (!runs_alone(problem, problem.columns[c]) || deadline(c) == kNoEnd) continue;
+    const size_t kind = problem.columns[c].uses[0].kind;
+    const auto [at, is_new] = due.try_emplace({kind, deadline(c)}, -1);
+    if (is_new)
+      at->second = queue.program.add_row(-LinearProgram::kNoLimit,
+                                         problem.kinds[kind].gpus * deadline(c) / queue.unit_s());
+  }
+  for (size_t c = 0; c < problem.columns.size(); ++c) {
+    const Column& column = problem.columns[c];
+    if (!runs_alone(problem, column)) continue;
+    queue.add({c, false}, {});
+    if (deadline(c) == kNoEnd || seconds_of(problem, column) > deadline(c)) continue;
+    std::vector<LinearProgram::Entry> entries;
+    const size_t kind = column.uses[0].kind;
+    for (auto at = due.lower_bound({kind, deadline(c)}); at != due.end() && at->first.first == kind;
+         ++at)
+      entries.push_back({at->second, queue.gpu_time(c)});
+    queue.add({c, true}, entries);
+  }
+}
+
+/// The weights of the jobs that end by their deadlines.
+double met_weights(const AllocationProblem& problem, const std::vector<TimedColumn>& placements) {
+  constexpr double kRounding = 1e-9;
+  double weights = 0;
+  for (const TimedColumn& placement : placements) {
+    const double deadline = deadline_of(problem, placement.column);
+    if (deadline < kNoEnd && placement.end_s <= deadline * (1 + kRounding))
+      weights += problem.jobs[problem.columns[placement.column].parts[0].job].weight;
+  }
+  return weights;
+}
+
+double cost_of(const AllocationProblem& problem, const std::vector<TimedColumn>& placements) {
+  double sum = 0;
+  for (const TimedColumn& placement : placements) {
+    const auto& [kind, gpus] = problem.columns[placement.column].uses[0];
+    sum += (placement.end_s - placement.begin_s) * gpus * problem.kinds[kind].price_per_gpu_s;
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::vector<TimedColumn> run_in_order(const AllocationProblem& problem,
@@ -302,33 +354,10 @@ Allocation queue_for_makespan(const AllocationProblem& problem) {
 }
 
 Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then) {
-  const auto deadline = [&](size_t column) {
-    return problem.jobs[problem.columns[column].parts[0].job].deadline_s;
-  };
+  const auto deadline = [&](size_t column) { return deadline_of(problem, column); };
   check_size(problem);
   QueueProgram queue(problem);
-  // Up to each deadline a kind's GPUs have time for the jobs that are due by then.
-  std::map<std::pair<size_t, double>, int> due;
-  for (size_t c = 0; c < problem.columns.size(); ++c) {
-    if (!runs_alone(problem, problem.columns[c]) || deadline(c) == kNoEnd) continue;
-    const size_t kind = problem.columns[c].uses[0].kind;
-    const auto [at, is_new] = due.try_emplace({kind, deadline(c)}, -1);
-    if (is_new)
-      at->second = queue.program.add_row(-LinearProgram::kNoLimit,
-                                         problem.kinds[kind].gpus * deadline(c) / queue.unit_s());
-  }
-  for (size_t c = 0; c < problem.columns.size(); ++c) {
-    const Column& column = problem.columns[c];
-    if (!runs_alone(problem, column)) continue;
-    queue.add({c, false}, {});
-    if (deadline(c) == kNoEnd || seconds_of(problem, column) > deadline(c)) continue;
-    std::vector<LinearProgram::Entry> entries;
-    const size_t kind = column.uses[0].kind;
-    for (auto at = due.lower_bound({kind, deadline(c)}); at != due.end() && at->first.first == kind;
-         ++at)
-      entries.push_back({at->second, queue.gpu_time(c)});
-    queue.add({c, true}, entries);
-  }
+  add_by_deadline(problem, queue);
   queue.add_end();
   const double heaviest = heaviest_weight(problem);
   const auto weight = [&](const QueueProgram::Choice& choice) {
@@ -350,36 +379,21 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
       queue.order(solution, [&](const QueueProgram::Choice& choice) {
         return std::tuple(!choice.on_time, deadline(choice.column), -queue.time(choice.column));
       });
-  const auto met = [&](const std::vector<TimedColumn>& placements) {
-    constexpr double kRounding = 1e-9;
-    double weights = 0;
-    for (const TimedColumn& placement : placements)
-      if (deadline(placement.column) < kNoEnd &&
-          placement.end_s <= deadline(placement.column) * (1 + kRounding))
-        weights += problem.jobs[problem.columns[placement.column].parts[0].job].weight;
-    return weights;
-  };
-  const auto cost_of = [&](const std::vector<TimedColumn>& placements) {
-    double sum = 0;
-    for (const TimedColumn& placement : placements) {
-      const auto& [kind, gpus] = problem.columns[placement.column].uses[0];
-      sum += (placement.end_s - placement.begin_s) * gpus * problem.kinds[kind].price_per_gpu_s;
-    }
-    return sum;
-  };
   const auto score = [&](const std::vector<TimedColumn>& placements) {
-    return OrderScore{-met(placements),
-                      then == ThenLeast::kCost ? cost_of(placements) : last_end(placements)};
+    return OrderScore{-met_weights(problem, placements), then == ThenLeast::kCost
+                                                             ? cost_of(problem, placements)
+                                                             : last_end(placements)};
   };
   const double most = solution.objective_values[0] * heaviest * (1 - kSolverRounding);
   Allocation allocation{.feasible = true, .placements = {}};
   allocation.placements = OrderSearch(problem, order, score, -most).run();
-  const double met_weights = met(allocation.placements), paid = cost_of(allocation.placements);
-  allocation.objective = then == ThenLeast::kCost ? paid : met_weights;
+  const double met = met_weights(problem, allocation.placements),
+               paid = cost_of(problem, allocation.placements);
+  allocation.objective = then == ThenLeast::kCost ? paid : met;
   // The last objective only makes the end early.
   const size_t needed = then == ThenLeast::kCost ? 2 : 1;
   allocation.proven =
-      solution.proven_objectives >= needed && met_weights >= most * (1 - gap_of(problem));
+      solution.proven_objectives >= needed && met >= most * (1 - gap_of(problem));
   if (then == ThenLeast::kCost)
     allocation.proven = allocation.proven && paid <= -solution.objective_values[1] *
                                                          queue.unit_s() / 3600 *
