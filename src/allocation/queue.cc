@@ -392,8 +392,7 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
   allocation.objective = then == ThenLeast::kCost ? paid : met;
   // The last objective only makes the end early.
   const size_t needed = then == ThenLeast::kCost ? 2 : 1;
-  allocation.proven =
-      solution.proven_objectives >= needed && met >= most * (1 - gap_of(problem));
+  allocation.proven = solution.proven_objectives >= needed && met >= most * (1 - gap_of(problem));
   if (then == ThenLeast::kCost)
     allocation.proven = allocation.proven && paid <= -solution.objective_values[1] *
                                                          queue.unit_s() / 3600 *

@@ -110,6 +110,34 @@ Interval speed_of(const Interval& step_s) {
   return {1 / step_s.value, 1 / step_s.high, 1 / step_s.low};
 }
 
+/// The forecast of a job on several GPUs of a kind. Throws Error where they have no links or the
+/// job does not take so many.
+Result ask_several(const Forecaster& forecaster, Job job, const PoolKind& kind, int64_t gpus) {
+  Request& request = job.request;
+  if (kind.cluster.empty())
+    throw Error(ErrorKind::kInput,
+                fmt::format("{} GPUs need links: name a cluster in the pool, as in "
+                            "2xdgx-h100 ('tilecast clusters' lists them)",
+                            gpus));
+  const int64_t each = request.execution.tp * request.execution.pp;
+  if (gpus % each != 0)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{} GPUs are no multiple of tp x pp = {}", gpus, each));
+  if (request.kind == RequestKind::kPass && request.mode != Mode::kTraining &&
+      !job.model.content->model.recommendation)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{} GPUs: several GPUs need \"mode\": \"training\"", gpus));
+  request.parallel.cluster = kind.cluster;
+  request.execution.dp = gpus / each;
+  try {
+    return ask(forecaster, job.model, kind.gpu, request, Detail::kNumbers);
+  } catch (const Error& error) {
+    // The job states numbers of GPUs, and no dp.
+    throw Error(error.kind(), fmt::format("{} GPUs at `tp` x `pp` = {} are `dp` {}: {}", gpus, each,
+                                          request.execution.dp, error.what()));
+  }
+}
+
 }  // namespace
 
 const std::string& name_of(const PoolKind& kind) {
@@ -217,33 +245,7 @@ void PoolSpeeds::forecast(const Forecaster& forecaster, const ManyOptions& optio
         option.steps_per_s = speed_of(alone.job.step_s);
         option.memory_bytes = alone.job.memory_bytes;
       } else {
-        Request& request = job.request;
-        if (kind.cluster.empty())
-          throw Error(ErrorKind::kInput,
-                      fmt::format("{} GPUs need links: name a cluster in the pool, as in "
-                                  "2xdgx-h100 ('tilecast clusters' lists them)",
-                                  option.gpus));
-        const int64_t each = request.execution.tp * request.execution.pp;
-        if (option.gpus % each != 0)
-          throw Error(ErrorKind::kInput,
-                      fmt::format("{} GPUs are no multiple of tp x pp = {}", option.gpus, each));
-        if (request.kind == RequestKind::kPass && request.mode != Mode::kTraining &&
-            !job.model.content->model.recommendation)
-          throw Error(
-              ErrorKind::kInput,
-              fmt::format("{} GPUs: several GPUs need \"mode\": \"training\"", option.gpus));
-        request.parallel.cluster = kind.cluster;
-        request.execution.dp = option.gpus / each;
-        const Result result = [&] {
-          try {
-            return ask(forecaster, job.model, kind.gpu, request, Detail::kNumbers);
-          } catch (const Error& error) {
-            // The job states numbers of GPUs, and no dp.
-            throw Error(error.kind(),
-                        fmt::format("{} GPUs at `tp` x `pp` = {} are `dp` {}: {}", option.gpus,
-                                    each, request.execution.dp, error.what()));
-          }
-        }();
+        const Result result = ask_several(forecaster, job, kind, option.gpus);
         const SeveralGpus on = std::visit([](const auto& f) { return several(f); }, result);
         way->usable_bytes = on.usable_bytes;
         option.steps_per_s = speed_of(step_time(on.step_s, job.bounds));
