@@ -4,10 +4,17 @@
 // them, in the order of the values.
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 namespace tilecast {
+
+/// The word of a value, whose enum has choice_words.
+template <typename Choice>
+constexpr std::string_view choice_word(Choice choice) {
+  return choice_words(choice)[static_cast<size_t>(choice)];
+}
 
 enum class Mode : uint8_t { kInference, kTraining };
 constexpr auto choice_words(Mode) {

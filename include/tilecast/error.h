@@ -38,8 +38,8 @@ struct Limits {
   /// trace or cluster comes near.
   std::optional<int64_t> memory_bytes;
   std::optional<double> seconds;  ///< default: none
-  /// Whether files that a question names are read. Without, there are none: names are those of
-  /// bundled models and devices.
+  /// Whether files that a question names are read. If not, a name is found among the bundled models
+  /// and devices only.
   bool files = true;
 };
 

@@ -293,7 +293,7 @@ bool is_sharing_table(const std::string& path);
 
 /// Errors of the relative speeds of such a table: of pairs over the speeds alone, of jobs on slices
 /// over that on the largest slice. Throws Error{kInput} for a broken row, an unknown GPU, or
-/// several series of which none is chosen.
+/// several series if none is chosen.
 SharingEvaluation evaluate_sharing(const Forecaster& forecaster, const std::string& path,
                                    const SharingTable& table);
 

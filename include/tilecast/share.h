@@ -195,10 +195,6 @@ std::vector<double> relative_speeds(const std::vector<JobAlone>& jobs);
 /// (data/laws/sharing.json). `others_share`: the sum of the other jobs' shares of GPU time.
 Interval relative_speed_interval(double r, ShareHow how, double others_share);
 
-/// What each job takes alone. Throws Error for a job that the GPU cannot do.
-std::vector<JobAlone> jobs_alone(const Forecaster& forecaster, const GpuRef& gpu,
-                                 const std::vector<Job>& jobs, ShareHow how);
-
 /// Jobs beside each other. Throws Error{kInput} for no job, names that repeat and bounds that
 /// contradict each other; Error{kUnsupported} for slices that the GPU lacks.
 ShareForecast share_gpu(const Forecaster& forecaster, const GpuRef& gpu, const ShareQuery& query);

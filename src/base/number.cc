@@ -1,7 +1,11 @@
 #include "base/number.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <limits>
+
+#include "tilecast/error.h"
 
 namespace tilecast {
 
@@ -21,6 +25,13 @@ std::optional<int64_t> parse_whole(std::string_view text) {
   constexpr double kLargest = int64_t{1} << std::numeric_limits<double>::digits;
   if (!(std::abs(value) <= kLargest) || value != std::floor(value)) return std::nullopt;
   return static_cast<int64_t>(value);
+}
+
+void check_number(const std::string& where, const NumberRange& range, double value) {
+  if (!(value >= range.low && value <= range.high))
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: {}: expected a number from {:g} to {:g}, found {:g}", where,
+                            range.key, range.low, range.high, value));
 }
 
 }  // namespace tilecast

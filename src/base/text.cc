@@ -136,6 +136,13 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   return "; did you mean '" + join(near, "', '") + "'?";
 }
 
+std::string without_number(const std::string& name) {
+  const size_t space = name.rfind(' ');
+  const bool numbered = space != std::string::npos && space > 0 &&
+                        name.find_first_not_of("#0123456789", space + 1) == std::string::npos;
+  return numbered ? name.substr(0, space) : name;
+}
+
 std::vector<std::string> split(std::string_view text, char separator) {
   std::vector<std::string> parts;
   if (text.empty()) return parts;

@@ -22,6 +22,10 @@ std::vector<std::string> nearest_names(std::string_view name,
 /// "; did you mean 'a', 'b'?" or "" where nothing is near.
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& candidates);
 
+/// "ResNet-18" of "ResNet-18 16", "gpt2" of "gpt2 #2": a name without a number behind its last
+/// space.
+std::string without_number(const std::string& name);
+
 /// Text between separators; "a,,b" has three parts, "" has none.
 std::vector<std::string> split(std::string_view text, char separator);
 

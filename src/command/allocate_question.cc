@@ -14,6 +14,7 @@
 #include "command/shared_options.h"
 #include "devices/cluster.h"
 #include "devices/registry.h"
+#include "many/pool_speeds.h"
 #include "plan/prices.h"
 #include "tilecast/allocate.h"
 #include "tilecast/error.h"
@@ -205,7 +206,6 @@ std::vector<PoolJob> pool_jobs(const std::string& file) {
   JobReader reader({"steps", "deadline-s", "weight", "gpus", "dtypes", "steps-per-s"});
   reader.add_file(file);
   std::vector<PoolJob> jobs;
-  constexpr int64_t kMostGpus = 1'000'000;
   for (AskedJob& asked : reader.take()) {
     PoolJob job{.job = asked.job,
                 .weight = number_in(asked, "weight").value_or(1),

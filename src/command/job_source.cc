@@ -113,12 +113,17 @@ Job job_of(std::span<const GivenOption> words, const std::string& where) {
 
 }  // namespace
 
-std::string option_text(const JsonObject& file, const std::string& key) {
-  const Json& value = file.json()[key];
+std::optional<std::string> word_of_value(const Json& value) {
   if (value.is_string()) return value.get<std::string>();
   if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  if (!value.is_number()) file.fail(key, "expected a text, a number or true");
-  return value.dump();
+  if (value.is_number()) return value.dump();
+  return std::nullopt;
+}
+
+std::string option_text(const JsonObject& file, const std::string& key) {
+  const std::optional<std::string> text = word_of_value(file.json()[key]);
+  if (!text) file.fail(key, "expected a text, a number or true");
+  return *text;
 }
 
 ModelRef JobReader::model_of(const std::string& name) {

@@ -9,6 +9,7 @@
 // forecast and the bounds of a job.
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,8 +28,7 @@ struct AskedJob {
 
 class JobReader {
  public:
-  /// `further`: keys that the question reads itself, whatever their type. `defaults` are options
-  /// that jobs have where they do not state them.
+  /// `further`: keys that the question reads itself, whatever their type.
   explicit JobReader(std::vector<std::string> further = {}) : further_(std::move(further)) {}
 
   /// Throws Error{kInput} or OptionError that name the job.
@@ -48,7 +48,10 @@ class JobReader {
   std::map<std::string, ModelRef> models_;  ///< files are read once
 };
 
-/// A value of a JSON file as the text of an option: "64", "on", "bf16".
+/// A text, a number or a truth value of JSON as the command line words it: "64", "on", "bf16";
+/// nullopt: it is another one.
+std::optional<std::string> word_of_value(const Json& value);
+/// The same of an object's member. Throws Error{kInput}.
 std::string option_text(const JsonObject& file, const std::string& key);
 
 }  // namespace tilecast

@@ -154,7 +154,6 @@ void read_architecture(const JsonObject& file, Device& device, std::vector<std::
 }
 
 /// Of a GPU with MIG; it has fewer of compute.
-constexpr int64_t kMemorySlices = 8;
 
 std::vector<Slice> read_slices(const JsonObject& file, const Gpu& gpu) {
   const JsonObject table = file.object("slices");
@@ -218,6 +217,12 @@ Device with_sms(const Device& device, int64_t sm_count) {
   gpu.sm_count = sm_count;
   result.chip = gpu;
   return result;
+}
+
+const Slice& largest_slice(const Device& device) {
+  if (device.slices.empty()) slice_of(device, "MIG");  // throws: it has none
+  return *std::max_element(device.slices.begin(), device.slices.end(),
+                           [](const Slice& a, const Slice& b) { return a.sm_count < b.sm_count; });
 }
 
 Device slice_of(const Device& device, std::string_view profile) {

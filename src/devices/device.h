@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "graph/dtype.h"
+#include "tilecast/choices.h"
 
 namespace tilecast {
 
@@ -73,12 +74,6 @@ constexpr auto choice_words(MatrixInstruction) {
 enum class InlineEcc : uint8_t { kOff, kOn };
 constexpr auto choice_words(InlineEcc) { return std::array<std::string_view, 2>{"off", "on"}; }
 
-/// The word of a value of the enums above, in device files and in JSON.
-template <typename Choice>
-constexpr std::string_view choice_word(Choice choice) {
-  return choice_words(choice)[static_cast<size_t>(choice)];
-}
-
 struct Link {
   std::string kind;          ///< "nvlink", "pcie", "infinity-fabric", …
   double bytes_per_s = 0.0;  ///< in one direction, over all links and lanes of the device
@@ -120,6 +115,9 @@ struct Gpu {
   /// (NVIDIA V100 whitepaper; AMD CDNA whitepaper: 64 B/clk per CU).
   double l2_bytes_per_s() const { return 64.0 * static_cast<double>(sm_count) * boost_clock_hz; }
 };
+
+/// Parts into which a GPU's memory, its bandwidth and its L2 are divided.
+inline constexpr int64_t kMemorySlices = 8;
 
 /// A part of a GPU that a program has for itself: an instance of NVIDIA's MIG.
 struct Slice {
@@ -177,6 +175,8 @@ Device with_sms(const Device& device, int64_t sm_count);
 /// bandwidths, and no NVLink. It keeps the board's clock and power limit. Throws
 /// Error{kNotFound} with the known profiles.
 Device slice_of(const Device& device, std::string_view profile);
+/// The slice with all SMs that slices have. Throws as slice_of where there is none.
+const Slice& largest_slice(const Device& device);
 
 /// Reads a device file. `where` names it in messages. Throws Error{kInput} for an unknown field, a
 /// wrong unit or value, or a missing source.

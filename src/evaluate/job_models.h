@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
+
 namespace tilecast {
 
 /// Numbers of jobs and of their models, by the jobs' names: those that differ in a number at their
@@ -16,7 +18,7 @@ class JobModels {
     const auto [found, fresh] = jobs_.try_emplace(job, model_of_job_.size());
     if (fresh) {
       const size_t next = models_.size();
-      model_of_job_.push_back(models_.try_emplace(model_name(job), next).first->second);
+      model_of_job_.push_back(models_.try_emplace(without_number(job), next).first->second);
     }
     return found->second;
   }
@@ -24,13 +26,6 @@ class JobModels {
   std::span<const size_t> model_of_job() const { return model_of_job_; }
 
  private:
-  static std::string model_name(const std::string& job) {
-    const size_t space = job.rfind(' ');
-    if (space == std::string::npos || space == 0) return job;
-    const bool is_number = job.find_first_not_of("#0123456789", space + 1) == std::string::npos;
-    return is_number ? job.substr(0, space) : job;
-  }
-
   std::map<std::string, size_t> jobs_, models_;
   std::vector<size_t> model_of_job_;
 };

@@ -26,10 +26,6 @@ constexpr int kPairFileVersion = 1;
 constexpr size_t kMostJobsWithPairs = 400;
 constexpr double kLargestEffect = 14;  // of a logarithm: a factor of a million
 
-std::string how_word_of(ShareHow how) {
-  return std::string(choice_words(ShareHow{})[static_cast<size_t>(how)]);
-}
-
 [[noreturn]] void refuse_pair(const std::string& where, size_t line, const std::string& what) {
   throw Error(ErrorKind::kInput, fmt::format("{}: line {}: {}", where, line, what));
 }
@@ -77,7 +73,7 @@ class PairRows {
       throw Error(ErrorKind::kInput,
                   fmt::format("{}: expected pairs of at most {} jobs: leave out others", where_,
                               kMostJobsWithPairs));
-    found->second = jobs_alone(forecaster_, gpu_, {jobs_[job]}, how_).front();
+    found->second = alone_on(forecaster_, gpu_, jobs_[job], how_).job;
     return found->second;
   }
 
@@ -183,7 +179,7 @@ PairCalibration calibrate_pairs(const Forecaster& forecaster, const GpuRef& gpu,
 
   const PairFit fit = fit_pairs(pairs.rows(), pairs.model_of_job());
   PairCalibration result{.gpu = gpu.id(),
-                         .how = how_word_of(options.how),
+                         .how = std::string(choice_word(options.how)),
                          .pairs = static_cast<int64_t>(named.size()),
                          .before_percent = law_error_percent(pairs.rows()),
                          .after_percent = left_out_error_percent(pairs)};
@@ -209,11 +205,11 @@ PairEffects load_pair_effects(const std::filesystem::path& path, const GpuRef& g
   if (file.integer({"version"}, 0, 1'000'000) != kPairFileVersion)
     broken_pairs(where, fmt::format("it is not of version {}", kPairFileVersion));
   const std::string of_gpu = file.string("gpu"), of_how = file.string("how");
-  if (of_gpu != gpu.id() || of_how != how_word_of(how))
+  if (of_gpu != gpu.id() || of_how != choice_word(how))
     throw Error(
         ErrorKind::kInput,
         fmt::format("{}: its pairs shared {} by {}, asked is {} by {}: measure pairs there", where,
-                    shown_name(of_gpu), shown_name(of_how), gpu.id(), how_word_of(how)));
+                    shown_name(of_gpu), shown_name(of_how), gpu.id(), choice_word(how)));
   PairEffects effects;
   effects.spread_log = effect_of(file, "spread_log", where);
   if (effects.spread_log < 0) broken_pairs(where, "spread_log is below 0");

@@ -8,11 +8,11 @@
 #include <map>
 #include <set>
 
+#include "base/file.h"
 #include "base/quantile.h"
 #include "base/text.h"
 #include "evaluate/errors.h"
 #include "evaluate/job_models.h"
-#include "laws/constants.h"
 #include "measurements/colocation.h"
 #include "measurements/xz.h"
 #include "scenario/internal.h"
@@ -204,7 +204,7 @@ class PairEvaluator : public SharingEvaluator {
     const ShareHow how = how_of(name);
     const Alone alone_of = jobs_of(rows, gpu, how);
     SharingErrors errors{.gpu = gpu.id(),
-                         .how = std::string(choice_words(ShareHow{})[static_cast<size_t>(how)]),
+                         .how = std::string(choice_word(how)),
                          .did_not_run = 0,
                          .called = 0,
                          .false_alarms = 0};
@@ -215,9 +215,8 @@ class PairEvaluator : public SharingEvaluator {
       const auto& a = alone_of.at(row.job);
       const auto& b = alone_of.at(row.partner);
       if (!a || !b) continue;
-      const bool tight = static_cast<double>(a->job.memory_bytes + b->job.memory_bytes) >
-                         bundled_laws().sharing.memory_share *
-                             static_cast<double>(std::max(a->usable_bytes, b->usable_bytes));
+      const bool tight = is_tight_together(a->job.memory_bytes + b->job.memory_bytes,
+                                           std::max(a->usable_bytes, b->usable_bytes));
       if (!row.ran()) {
         ++*errors.did_not_run;
         *errors.called += tight ? 1 : 0;
@@ -294,7 +293,7 @@ class SliceEvaluator : public SharingEvaluator {
     if (measured == nullptr) return;
     const GpuRef gpu = gpu_of(gpu_name);
     const Device& device = gpu.content->device;
-    const std::string largest = largest_slice(device);
+    const std::string& largest = largest_slice(device).name;
     const auto reference = std::find_if(rows.begin(), rows.end(), [&](const auto& row) {
       return normalized_name(row.slice) == normalized_name(largest);
     });
@@ -318,13 +317,6 @@ class SliceEvaluator : public SharingEvaluator {
                                 .measured = reference->step_s / row.step_s,
                                 .forecast = slice_speed_interval(r)});
     }
-  }
-
-  static std::string largest_slice(const Device& device) {
-    if (device.slices.empty()) slice_of(device, "MIG");  // throws: it has none
-    return std::max_element(device.slices.begin(), device.slices.end(),
-                            [](const Slice& a, const Slice& b) { return a.sm_count < b.sm_count; })
-        ->name;
   }
 
   void add_errors() {
@@ -355,9 +347,12 @@ class SliceEvaluator : public SharingEvaluator {
 
 bool is_sharing_table(const std::string& path) {
   const bool is_csv = path.ends_with(".csv") || path.ends_with(".csv.xz");
-  if (!is_csv || !std::filesystem::is_regular_file(path)) return false;
-  // Lines before the header are empty or comments.
-  const std::string text = read_measurement_text(path);
+  if (!is_csv || !is_file(path)) return false;
+  // Lines before the header are empty or comments. The rows may be 100 MB, which another reader
+  // reads.
+  constexpr uint64_t kStart = 64 << 10;
+  const std::string text =
+      path.ends_with(".xz") ? read_measurement_text(path) : read_file_start(path, kStart);
   size_t begin = 0, end = text.find('\n');
   const auto is_header = [&] {
     const std::string_view line = trim(std::string_view(text).substr(begin, end - begin));

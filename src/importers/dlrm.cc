@@ -18,6 +18,7 @@
 #include "embedding/tables.h"
 #include "importers/model.h"
 #include "ops/builder.h"
+#include "tilecast/choices.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -174,8 +175,7 @@ class Dlrm {
         {"lookups", lookups},
         {"reuse", reuse},
         {"recorded_lookups", recorded},
-        {"optimizer",
-         std::string(choice_words(SparseOptimizer{})[static_cast<size_t>(c_.tables.optimizer)])},
+        {"optimizer", std::string(choice_word(c_.tables.optimizer))},
         {"dtype", r_.dtype}};
     if (counted) attributes.push_back({"used_rows", used_rows});
     return b_.op("embedding_bags", std::move(inputs),

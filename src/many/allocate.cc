@@ -16,12 +16,12 @@ namespace tilecast {
 namespace {
 
 constexpr std::array kObjectives = {
-    ObjectiveDef{"throughput", maximize_throughput, false, false, false, false},
-    ObjectiveDef{"makespan", minimize_makespan, true, false, false, true},
-    ObjectiveDef{"fairness", maximize_fairness, false, false, false, false},
-    ObjectiveDef{"finish-time", minimize_finish_time_ratio, true, false, false, false},
-    ObjectiveDef{"cost", minimize_cost, true, true, false, true},
-    ObjectiveDef{"deadline", meet_deadlines, true, false, true, true}};
+    ObjectiveDef{maximize_throughput, false, false, false, false},
+    ObjectiveDef{minimize_makespan, true, false, false, true},
+    ObjectiveDef{maximize_fairness, false, false, false, false},
+    ObjectiveDef{minimize_finish_time_ratio, true, false, false, false},
+    ObjectiveDef{minimize_cost, true, true, false, true},
+    ObjectiveDef{meet_deadlines, true, false, true, true}};
 
 AllocationProblem problem_of(const AllocationQuery& query, const PoolSpeeds& speeds) {
   AllocationProblem problem{
@@ -72,14 +72,10 @@ class AllocationResult {
   AllocationResult(const AllocationQuery& query, const PoolSpeeds& speeds)
       : query_(query), speeds_(speeds), problem_(problem_of(query, speeds)) {
     const ObjectiveDef& objective = objective_def(query.objective);
-    result_.objective = objective.name;
+    result_.objective = choice_word(query.objective);
     result_.whole = query.whole;
     result_.warnings = speeds.warnings();
-    for (const PoolKind& kind : query.pool)
-      result_.pool.push_back({.gpu = name_of(kind),
-                              .gpu_name = kind.gpu.content->device.name,
-                              .gpus = kind.gpus,
-                              .price_per_gpu_hour = kind.price_per_gpu_hour});
+    result_.pool = unused(query.pool);
     if (!problem_.columns.empty()) {
       if (query.whole) check_places();
       allocation_ = in_turns(problem_, objective.solve(problem_));
@@ -239,8 +235,7 @@ class AllocationResult {
                      : "jobs take turns on GPUs and move between kinds at no cost");
     if (query_.share)
       result_.assumptions.push_back(
-          fmt::format("up to two jobs share a GPU ({})",
-                      choice_words(ShareHow{})[static_cast<size_t>(*query_.share)]));
+          fmt::format("up to two jobs share a GPU ({})", choice_word(*query_.share)));
     size_t nowhere = 0, waiting = 0;
     for (const AllocatedJob& job : result_.jobs) {
       nowhere += job.fits_nowhere() ? 1 : 0;
@@ -276,8 +271,9 @@ void check_steps(const AllocationQuery& query) {
     if ((objective.needs_steps || job.deadline_s) && !job.steps)
       throw Error(ErrorKind::kInput,
                   fmt::format("job '{}': steps is missing, which {} needs", job.job.name,
-                              job.deadline_s ? "a deadline"
-                                             : fmt::format("the objective {}", objective.name)));
+                              job.deadline_s
+                                  ? "a deadline"
+                                  : fmt::format("the objective {}", choice_word(query.objective))));
 }
 
 }  // namespace
@@ -289,7 +285,8 @@ const ObjectiveDef& objective_def(AllocationObjective objective) {
 void check_objective(const AllocationQuery& query, bool has_deadlines) {
   const ObjectiveDef& objective = objective_def(query.objective);
   const auto refuse = [&](const std::string& what) {
-    throw Error(ErrorKind::kInput, fmt::format("the objective {} needs {}", objective.name, what));
+    throw Error(ErrorKind::kInput,
+                fmt::format("the objective {} needs {}", choice_word(query.objective), what));
   };
   if (objective.needs_prices &&
       std::any_of(query.pool.begin(), query.pool.end(),
@@ -299,7 +296,7 @@ void check_objective(const AllocationQuery& query, bool has_deadlines) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("with `whole` and the objective {} jobs run one after another, none "
                             "beside another: leave out `share` or `whole`",
-                            objective.name));
+                            choice_word(query.objective)));
   if (objective.needs_deadlines && !has_deadlines) refuse("a job with a deadline: give deadline_s");
 }
 

@@ -2,15 +2,13 @@
 
 // The objectives of allocations: how each is reached, and what it needs.
 
-#include <string_view>
-
 #include "allocation/problem.h"
 #include "tilecast/allocate.h"
 
 namespace tilecast {
 
+/// In the order of AllocationObjective.
 struct ObjectiveDef {
-  std::string_view name;
   Allocation (*solve)(const AllocationProblem&);
   bool needs_steps;      ///< of every job
   bool needs_prices;     ///< of every kind

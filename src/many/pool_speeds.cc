@@ -28,7 +28,6 @@ constexpr size_t kMostPairedTypes = 400;
   throw Error(ErrorKind::kInput, message);
 }
 
-constexpr int64_t kMostGpus = 1'000'000;
 constexpr NumberRange kPriceRange{"price", 0, 1e6}, kHostRange{"host_factor", 1e-6, 1e6};
 
 void check_numbers(const PoolJob& job, const std::string& where) {
@@ -144,10 +143,14 @@ const std::string& name_of(const PoolKind& kind) {
   return kind.cluster.empty() ? kind.gpu.id() : kind.cluster;
 }
 
-void check_number(const std::string& where, const NumberRange& range, double value) {
-  if (!(value >= range.low && value <= range.high))
-    refuse_pool(fmt::format("{}: {}: expected a number from {:g} to {:g}, found {:g}", where,
-                            range.key, range.low, range.high, value));
+std::vector<PoolUse> unused(const std::vector<PoolKind>& pool) {
+  std::vector<PoolUse> kinds;
+  for (const PoolKind& kind : pool)
+    kinds.push_back({.gpu = name_of(kind),
+                     .gpu_name = kind.gpu.content->device.name,
+                     .gpus = kind.gpus,
+                     .price_per_gpu_hour = kind.price_per_gpu_hour});
+  return kinds;
 }
 
 void check_pool(const AllocationQuery& query) {

@@ -6,30 +6,29 @@
 #include <vector>
 
 #include "allocation/problem.h"
+#include "base/number.h"
 #include "tilecast/allocate.h"
 
 namespace tilecast {
 
-/// What a number of a job may be. Beyond these, the linear programs lose all digits of the smaller
-/// numbers, and sums of times end as infinities.
-struct NumberRange {
-  const char* key;
-  double low, high;
-};
+// What numbers of jobs may be. Beyond these ranges, the linear programs lose all digits of the
+// smaller numbers, and sums of times end as infinities.
 inline constexpr NumberRange kWeightRange{"weight", 1e-6, 1e6};
 inline constexpr NumberRange kStepsRange{"steps", 1e-3, 1e15};
 inline constexpr NumberRange kSpeedRange{"steps_per_s", 1e-9, 1e9};
 inline constexpr NumberRange kDeadlineRange{"deadline_s", 1e-9, 1e12};  ///< 30,000 years
 inline constexpr NumberRange kArrivalRange{"arrival_s", 0, 1e12};
 
-/// Throws Error{kInput} that begins with `where`, a job or an arrival.
-void check_number(const std::string& where, const NumberRange& range, double value);
+inline constexpr int64_t kMostGpus = 1'000'000;  ///< of a kind, and of a job
 
 /// Throws Error{kInput} for an empty pool, no jobs, unknown dtypes and numbers out of range.
 void check_pool(const AllocationQuery& query);
 
 /// The kind as the pool names it.
 const std::string& name_of(const PoolKind& kind);
+
+/// The kinds of the pool, none in use.
+std::vector<PoolUse> unused(const std::vector<PoolKind>& pool);
 
 class PoolSpeeds {
  public:

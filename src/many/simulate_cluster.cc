@@ -148,7 +148,7 @@ ClusterSimulation simulate_cluster(const Forecaster& forecaster, const Allocatio
                 "`whole`: arrivals are simulated with shares of time; leave out `whole`");
   const ObjectiveDef& objective = objective_def(query.objective);
   const PoolSpeeds speeds(forecaster, query, options);
-  ClusterSimulation result{.objective = std::string(objective.name),
+  ClusterSimulation result{.objective = std::string(choice_word(query.objective)),
                            .policies = {},
                            .pool = {},
                            .assumptions = {},
@@ -161,12 +161,8 @@ ClusterSimulation simulate_cluster(const Forecaster& forecaster, const Allocatio
   result.deadlines = std::count_if(pool.jobs.begin(), pool.jobs.end(),
                                    [](const ArrivingJob& job) { return job.deadline_s < kNoEnd; });
   check_objective(query, result.deadlines > 0);
-  for (const PoolKind& kind : query.pool)
-    result.pool.push_back({.gpu = name_of(kind),
-                           .gpu_name = kind.gpu.content->device.name,
-                           .gpus = kind.gpus,
-                           .price_per_gpu_hour = kind.price_per_gpu_hour});
-  const std::string name(objective.name);
+  result.pool = unused(query.pool);
+  const std::string name(choice_word(query.objective));
   const auto add = [&](const std::string& policy, const SimulatedPool& simulated) {
     result.policies.push_back(outcome_of(policy, simulated, pool, query, result.warnings));
   };
@@ -175,10 +171,9 @@ ClusterSimulation simulate_cluster(const Forecaster& forecaster, const Allocatio
   add(name, simulate_objective(pool, objective.solve, Sees::kKinds));
   result.assumptions.push_back(
       "jobs take turns on GPUs and move between kinds at no cost, whenever one arrives or ends");
-  result.assumptions.push_back(
-      query.share ? fmt::format("under {} up to two jobs share a GPU ({})", name,
-                                choice_words(ShareHow{})[static_cast<size_t>(*query.share)])
-                  : "no two jobs share a GPU at a time");
+  result.assumptions.push_back(query.share ? fmt::format("under {} up to two jobs share a GPU ({})",
+                                                         name, choice_word(*query.share))
+                                           : "no two jobs share a GPU at a time");
   result.assumptions.push_back("fifo: each job has its GPUs whole until it ends, as in a queue");
   result.assumptions.push_back(fmt::format(
       "blind: {} without telling kinds apart, each job's time divided among them as the pool is",

@@ -92,19 +92,7 @@ std::string evaluation_table(const Evaluation& evaluation, const TableStyle& sty
   out += tables_of_gpus(evaluation.models, "Whole models", models, style, model_cells);
   if (!evaluation.models.empty())
     out += "Mean over models\n\n" + format_text_table(model_means(evaluation), style, 2) + "\n";
-  if (!evaluation.unmatched.empty()) {
-    out += fmt::format("Not evaluated ({})\n\n",
-                       format_integer(static_cast<int64_t>(evaluation.unmatched.size())));
-    const auto width = static_cast<size_t>(style.width);
-    for (const std::string& item : evaluation.unmatched) {
-      std::string indent = "  ";
-      for (const std::string& line : wrap_text(item, width - 4)) {
-        out += indent + line + "\n";
-        indent = "    ";
-      }
-    }
-  }
-  return out;
+  return out + unmatched_lines(evaluation.unmatched, style);
 }
 
 }  // namespace tilecast

@@ -13,12 +13,6 @@ std::string percent(double part, double whole) {
   return whole > 0 ? fmt::format("{:.1f} %", 100 * part / whole) : "";
 }
 
-/// "1 node", "2 nodes"
-std::string counted(int64_t count, const std::string& one, const std::string& more = "") {
-  const std::string word = count == 1 ? one : more.empty() ? one + "s" : more;
-  return fmt::format("{} {}", format_integer(count), word);
-}
-
 }  // namespace
 
 void add_parallel(Lines& lines, const Forecast& f) {

@@ -79,8 +79,7 @@ std::string share_table(const ShareForecast& f, const TableStyle& style) {
                         f.fits ? f.memory_is_tight ? "; tight" : "" : ": does not fit"),
             f.fits ? Color::kNone : Color::kRed);
   return title_lines(
-             fmt::format("{} on {}, {}",
-                         f.jobs.size() == 1 ? "1 job" : fmt::format("{} jobs", f.jobs.size()),
+             fmt::format("{} on {}, {}", counted(static_cast<int64_t>(f.jobs.size()), "job"),
                          f.gpu_name, f.how),
              style) +
          assumes_lines(f.assumptions, style) + "\n" + jobs_table(f, style) + "\n" +

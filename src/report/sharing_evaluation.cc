@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 
@@ -99,15 +98,10 @@ constexpr double kPanel = 300, kPanelGap = 56;  // pixels
 constexpr double kPanelTop = 64, kPanelLeft = 56, kPanelBelow = 56;
 constexpr double kKeyLine = 18;
 
-constexpr std::array<std::string_view, 8> kModelColors = {
-    "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#444444", "#999933"};
-
-/// "ResNet-18" of "ResNet-18 16".
-std::string model_of_job_name(const std::string& job) {
-  const size_t space = job.rfind(' ');
-  const bool numbered = space != std::string::npos && space > 0 &&
-                        job.find_first_not_of("0123456789#", space + 1) == std::string::npos;
-  return numbered ? job.substr(0, space) : job;
+std::string_view model_color(size_t model) {
+  constexpr std::string_view kOneMore = "#999933";
+  const size_t index = model % (kPalette.size() + 1);
+  return index < kPalette.size() ? kPalette[index] : kOneMore;
 }
 
 class SharingPicture {
@@ -115,7 +109,7 @@ class SharingPicture {
   explicit SharingPicture(const SharingEvaluation& evaluation) : evaluation_(evaluation) {
     for (const SharingPoint& p : evaluation.points) {
       panels_[p.gpu].push_back(&p);
-      models_.try_emplace(model_of_job_name(p.job), 0);
+      models_.try_emplace(without_number(p.job), 0);
     }
     size_t next = 0;
     for (auto& entry : models_) entry.second = next++;
@@ -155,7 +149,7 @@ class SharingPicture {
       svg.add(fmt::format(
           "<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"2.4\" fill=\"{}\" fill-opacity=\"0.7\"/>\n",
           x_of(p->measured), y_of(p->forecast.value),
-          kModelColors[models_.at(model_of_job_name(p->job)) % kModelColors.size()]));
+          model_color(models_.at(without_number(p->job)))));
     svg.text(left, kPanelTop - 10, title_of(gpu));
     svg.text(left + kPanel / 2, kPanelTop + kPanel + 40, "measured", "text-anchor=\"middle\"");
     if (left == kPanelLeft)
@@ -177,7 +171,7 @@ class SharingPicture {
     double y = kPanelTop + 8;
     for (const auto& [model, index] : models_) {
       svg.add(fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/>\n", left,
-                          y - 4, kModelColors[index % kModelColors.size()]));
+                          y - 4, model_color(index)));
       svg.text(left + 10, y, model);
       y += kKeyLine;
     }
@@ -210,17 +204,7 @@ std::string sharing_evaluation_table(const SharingEvaluation& e, const TableStyl
   if (!slices)
     out += part("Rows of pairs that did not run: the memory forecast is tight or does not fit",
                 memory_rows(e), style);
-  if (e.unmatched.empty()) return out;
-  out += fmt::format("Not evaluated ({})\n\n",
-                     format_integer(static_cast<int64_t>(e.unmatched.size())));
-  for (const std::string& item : e.unmatched) {
-    std::string indent = "  ";
-    for (const std::string& line : wrap_text(item, static_cast<size_t>(style.width) - 4)) {
-      out += indent + line + "\n";
-      indent = "    ";
-    }
-  }
-  return out;
+  return out + unmatched_lines(e.unmatched, style);
 }
 
 std::string sharing_evaluation_svg(const SharingEvaluation& evaluation) {

@@ -298,4 +298,23 @@ std::string Lines::text(const TableStyle& style, bool right) const {
   return format_text_table(table, style, 2);
 }
 
+std::string counted(int64_t count, const std::string& one, const std::string& more) {
+  const std::string word = count == 1 ? one : more.empty() ? one + "s" : more;
+  return fmt::format("{} {}", format_integer(count), word);
+}
+
+std::string unmatched_lines(const std::vector<std::string>& unmatched, const TableStyle& style) {
+  if (unmatched.empty()) return "";
+  std::string out =
+      fmt::format("Not evaluated ({})\n\n", format_integer(static_cast<int64_t>(unmatched.size())));
+  for (const std::string& item : unmatched) {
+    std::string indent = "  ";
+    for (const std::string& line : wrap_text(item, static_cast<size_t>(style.width) - 4)) {
+      out += indent + line + "\n";
+      indent = "    ";
+    }
+  }
+  return out;
+}
+
 }  // namespace tilecast

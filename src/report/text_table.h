@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <string>
@@ -67,6 +68,12 @@ std::vector<std::string> wrap_text(const std::string& text, size_t width);
 
 /// A paragraph, wrapped to the style's width, with a line break at its end.
 std::string wrapped(const std::string& text, const TableStyle& style);
+
+/// "1 node", "2 nodes"; `more`: the word for several, if it has no s.
+std::string counted(int64_t count, const std::string& one, const std::string& more = "");
+
+/// What could not be evaluated, each item wrapped; "": nothing.
+std::string unmatched_lines(const std::vector<std::string>& unmatched, const TableStyle& style);
 
 /// The table as text: lines with an indent of `indent` spaces, at most `style.width` columns wide,
 /// without trailing spaces. If columns cannot be shortened enough, the last columns move to

@@ -23,6 +23,9 @@ struct GpuRef::Content {
   Device device;
 };
 
+/// A device that was made of another one, as a device to ask about.
+GpuRef ref_of_device(Device device);
+
 struct Forecaster::Impl {
   Weights weights;
   std::unique_ptr<Predictor> learned;

@@ -23,12 +23,6 @@ ModelRef ref_of(Model model) {
   return ref;
 }
 
-GpuRef ref_of(Device device) {
-  GpuRef ref;
-  ref.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{std::move(device)});
-  return ref;
-}
-
 /// Files that were loaded before, by name.
 template <typename Ref>
 class Loaded {
@@ -50,6 +44,12 @@ class Loaded {
 };
 
 }  // namespace
+
+GpuRef ref_of_device(Device device) {
+  GpuRef ref;
+  ref.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{std::move(device)});
+  return ref;
+}
 
 const std::string& ModelRef::name() const { return content->model.name; }
 const std::string& GpuRef::id() const { return content->device.id; }
@@ -74,7 +74,7 @@ GpuRef load_gpu_ref(const std::string& name_or_path) {
                   fmt::format("{} is an accelerator, described by its objects: only 'tilecast "
                               "forecast' and 'tilecast sweep' take it; 'tilecast gpus' lists GPUs",
                               shown_name(name_or_path)));
-    return ref_of(find_device(name_or_path));
+    return ref_of_device(find_device(name_or_path));
   };
   return is_path(split_slice(name_or_path).first)
              ? load()
@@ -82,7 +82,7 @@ GpuRef load_gpu_ref(const std::string& name_or_path) {
 }
 
 GpuRef load_cluster_gpu_ref(const std::string& cluster) {
-  return ref_of(find_cluster(cluster).device);
+  return ref_of_device(find_cluster(cluster).device);
 }
 
 GpuRef load_gpu_or_cluster(const std::string& gpu, const std::string& cluster) {
@@ -96,7 +96,7 @@ GpuRef load_gpu_or_cluster(const std::string& gpu, const std::string& cluster) {
 }
 
 GpuRef gpu_from_text(const std::string& text, const std::string& name) {
-  return ref_of(parse_device(text, printable(name)));
+  return ref_of_device(parse_device(text, printable(name)));
 }
 
 }  // namespace tilecast

@@ -127,10 +127,7 @@ Json options_json(const Question& question) {
                   {"help", option.help},
                   {"required", option.required},
                   {"list", option.list || option.repeated}};
-    entry["type"] = option.type == ValueType::kWhole    ? "integer"
-                    : option.type == ValueType::kNumber ? "number"
-                    : option.type == ValueType::kSwitch ? "boolean"
-                                                        : "string";
+    entry["type"] = json_type(option);
     if (!option.default_value.empty()) entry["default"] = option.default_value;
     if (!option.choices.empty()) entry["choices"] = option.choices;
     list.push_back(std::move(entry));

@@ -20,9 +20,8 @@ namespace {
 
 /// A value of a list, or one alone: a number, a text or an object as text.
 std::string text_of(const CommandOption& option, const Json& value) {
-  if (value.is_string()) return value.get<std::string>();
-  if (value.is_boolean()) return value.get<bool>() ? "on" : "off";
-  if (value.is_number() || value.is_object()) return value.dump();
+  if (value.is_object()) return value.dump();
+  if (std::optional<std::string> word = word_of_value(value)) return *std::move(word);
   throw OptionError(fmt::format("`{}`: expected a text, a number, true or false, found {}",
                                 option.keyword(), value.type_name()));
 }

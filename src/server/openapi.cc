@@ -47,10 +47,7 @@ OrderedJson schemas() {
 }
 
 OrderedJson value_schema(const CommandOption& option) {
-  OrderedJson one = {{"type", option.type == ValueType::kWhole    ? "integer"
-                              : option.type == ValueType::kNumber ? "number"
-                              : option.type == ValueType::kSwitch ? "boolean"
-                                                                  : "string"}};
+  OrderedJson one = {{"type", json_type(option)}};
   if (!option.choices.empty()) one["enum"] = option.choices;
   if (option.kind == ValueKind::kModel || option.kind == ValueKind::kGpu)
     one = {{"type", OrderedJson::array({"string", "object"})}};  // a name, or its content
@@ -90,6 +87,20 @@ OrderedJson responses(OrderedJson schema) {
 }
 
 }  // namespace
+
+std::string_view json_type(const CommandOption& option) {
+  switch (option.type) {
+    case ValueType::kWhole:
+      return "integer";
+    case ValueType::kNumber:
+      return "number";
+    case ValueType::kSwitch:
+      return "boolean";
+    case ValueType::kText:
+      return "string";
+  }
+  return "string";
+}
 
 bool is_of_requests(std::string_view keyword) {
   return std::find(std::begin(kOptionsOfTheService), std::end(kOptionsOfTheService), keyword) ==

@@ -13,6 +13,9 @@ namespace tilecast::server {
 /// Options that the service sets for all requests.
 inline constexpr std::string_view kOptionsOfTheService[] = {"max_memory", "max_seconds", "weights",
                                                             "calibration"};
+/// The type of one value of an option in JSON.
+std::string_view json_type(const CommandOption& option);
+
 /// Whether a request may have the option of this keyword.
 bool is_of_requests(std::string_view keyword);
 

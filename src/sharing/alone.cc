@@ -216,14 +216,11 @@ AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Jo
     return std::visit(
         [&](const auto& forecast) {
           const StepWork work = work_of(forecast);
-          AloneForecast alone{.job = alone_of(work, job.bounds, how, gpu.content->device),
-                              .mode = work.mode,
-                              .keeps_up = work.keeps_up,
-                              .framework_bytes = work.framework_bytes,
-                              .usable_bytes = work.usable_bytes};
-          if constexpr (requires { assumptions(forecast); })
-            alone.assumptions = assumptions(forecast);
-          return alone;
+          return AloneForecast{.job = alone_of(work, job.bounds, how, gpu.content->device),
+                               .mode = work.mode,
+                               .keeps_up = work.keeps_up,
+                               .framework_bytes = work.framework_bytes,
+                               .usable_bytes = work.usable_bytes};
         },
         result);
   } catch (const OptionError&) {
@@ -245,11 +242,9 @@ Interval slice_speed_interval(double r) {
   return {r, r < 1 ? r / spread : r, std::min(1.0, r * spread)};
 }
 
-std::vector<JobAlone> jobs_alone(const Forecaster& forecaster, const GpuRef& gpu,
-                                 const std::vector<Job>& jobs, ShareHow how) {
-  std::vector<JobAlone> alone;
-  for (const Job& job : jobs) alone.push_back(alone_on(forecaster, gpu, job, how).job);
-  return alone;
+bool is_tight_together(int64_t memory_bytes, int64_t usable_bytes) {
+  return static_cast<double>(memory_bytes) >
+         bundled_laws().sharing.memory_share * static_cast<double>(usable_bytes);
 }
 
 std::vector<double> relative_speeds(const std::vector<JobAlone>& jobs) {

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <vector>
 
 #include "sharing/turns.h"
 #include "tilecast/share.h"
@@ -17,12 +16,15 @@ struct AloneForecast {
   std::string mode;      ///< inference, training, generation or server
   bool keeps_up = true;  ///< a server, with its requests alone
   int64_t framework_bytes = 0, usable_bytes = 0;
-  std::vector<std::string> assumptions;
 };
 
 /// Throws Error that names the job.
 AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Job& job,
                        ShareHow how);
+
+/// Whether jobs together take more than the part of the memory above which measured pairs did not
+/// run.
+bool is_tight_together(int64_t memory_bytes, int64_t usable_bytes);
 
 /// The measured time of a step, else the forecast one with its input.
 Interval step_time(const Interval& step_s, const JobBounds& bounds);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 #include <optional>
 
 #include "base/text.h"
@@ -19,12 +18,6 @@ constexpr double kRounding = 1e-9;
 
 [[noreturn]] void refuse_parts(const std::string& message) {
   throw Error(ErrorKind::kInput, message);
-}
-
-GpuRef ref_of_device(Device device) {
-  GpuRef ref;
-  ref.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{std::move(device)});
-  return ref;
 }
 
 /// A job on a part of the GPU that it has for itself.
@@ -57,21 +50,20 @@ OnPart on_part(const Forecaster& forecaster, Device part, const Job& job, ShareH
 class SliceChoice {
  public:
   /// `parts` has a row for each job and a column for each profile.
-  SliceChoice(const std::vector<Slice>& slices,
-              const std::vector<std::vector<std::optional<OnPart>>>& parts)
-      : slices_(slices), parts_(parts), chosen_(parts.size()), used_(slices.size(), 0) {
-    for (const Slice& slice : slices) sms_ = std::max(sms_, slice.sm_count);
-  }
+  SliceChoice(const Device& device, const std::vector<std::vector<std::optional<OnPart>>>& parts)
+      : slices_(device.slices),
+        parts_(parts),
+        sms_(largest_slice(device).sm_count),
+        chosen_(parts.size()),
+        used_(device.slices.size(), 0) {}
 
   /// Empty: the jobs do not have room together.
   std::vector<size_t> best() {
-    search(0, sms_, kEighths, 0);
+    search(0, sms_, kMemorySlices, 0);
     return best_;
   }
 
  private:
-  static constexpr int64_t kEighths = 8;  // of the memory
-
   void search(size_t job, int64_t sms, int64_t eighths, double value) {
     if (job == parts_.size()) {
       if (value > best_value_) {
@@ -96,13 +88,29 @@ class SliceChoice {
 
   const std::vector<Slice>& slices_;
   const std::vector<std::vector<std::optional<OnPart>>>& parts_;
-  int64_t sms_ = 0;
+  const int64_t sms_;
   std::vector<size_t> chosen_, best_;
   std::vector<int64_t> used_;
   double best_value_ = -1;
 };
 
 }  // namespace
+
+void set_speed(SharedJob& job, const Interval& relative) {
+  job.relative_speed = relative;
+  job.steps_per_s = {};
+  if (relative.value <= 0) return;  // it does not start
+  const Interval& step = job.alone.step_s;
+  const double low = std::hypot(std::log(step.high / step.value),
+                                std::log(relative.value / relative.low)),
+               high = std::hypot(std::log(step.value / step.low),
+                                 std::log(relative.high / relative.value));
+  // An open job answers what arrives as long as it keeps up.
+  const double rate =
+      (job.alone.open ? std::min(1.0, relative.value / job.alone.gpu_share) : relative.value) /
+      step.value;
+  job.steps_per_s = {rate, rate * std::exp(-low), rate * std::exp(high)};
+}
 
 void share_by_sms(ShareForecast& f, const Forecaster& forecaster, const GpuRef& gpu,
                   const ShareQuery& query, const std::vector<AloneForecast>& alone) {
@@ -141,7 +149,7 @@ void share_by_sms(ShareForecast& f, const Forecaster& forecaster, const GpuRef& 
 void share_by_slices(ShareForecast& f, const Forecaster& forecaster, const GpuRef& gpu,
                      const ShareQuery& query, const std::vector<AloneForecast>& alone) {
   const Device& device = gpu.content->device;
-  if (device.slices.empty()) slice_of(device, "MIG");  // throws: it has none
+  largest_slice(device);  // throws where there is none
   std::vector<std::vector<std::optional<OnPart>>> parts(f.jobs.size());
   for (size_t i = 0; i < f.jobs.size(); ++i) {
     const Job& job = query.jobs[i];
@@ -154,7 +162,7 @@ void share_by_slices(ShareForecast& f, const Forecaster& forecaster, const GpuRe
                                 : std::nullopt);
     }
   }
-  const std::vector<size_t> chosen = SliceChoice(device.slices, parts).best();
+  const std::vector<size_t> chosen = SliceChoice(device, parts).best();
   if (chosen.empty())
     refuse_parts(
         fmt::format("{} jobs have no room on the slices of {}: give fewer jobs or smaller "

@@ -9,6 +9,7 @@
 #include <numeric>
 #include <set>
 
+#include "base/number.h"
 #include "base/text.h"
 #include "laws/constants.h"
 #include "scenario/internal.h"
@@ -20,12 +21,9 @@
 namespace tilecast {
 namespace {
 
-constexpr double kDay = 86'400, kMostPerSecond = 1e6;
+constexpr double kDay = 86'400;
+constexpr NumberRange kLoaderRange{"loader_s", 0, kDay}, kRateRange{"steps_per_s", 1 / kDay, 1e6};
 constexpr size_t kMostJobs = 64;  ///< on one GPU
-
-std::string_view how_word(ShareHow how) {
-  return choice_words(ShareHow{})[static_cast<size_t>(how)];
-}
 
 [[noreturn]] void refuse(const std::string& message) { throw Error(ErrorKind::kInput, message); }
 
@@ -34,14 +32,9 @@ void check_bounds(const Job& job, ShareHow how) {
   const auto fail = [&](const std::string& what) {
     refuse(fmt::format("job '{}': {}", job.name, what));
   };
-  const auto check_number = [&](const char* name, std::optional<double> value, double least,
-                                double most) {
-    if (value && !(*value >= least && *value <= most))
-      fail(fmt::format("{}: expected a number from {:.3g} to {:.3g}, found {}", name, least, most,
-                       *value));
-  };
-  check_number("loader_s", bounds.loader_s, 0, kDay);
-  check_number("steps_per_s", bounds.steps_per_s, 1 / kDay, kMostPerSecond);
+  const std::string where = fmt::format("job '{}'", job.name);
+  if (bounds.loader_s) check_number(where, kLoaderRange, *bounds.loader_s);
+  if (bounds.steps_per_s) check_number(where, kRateRange, *bounds.steps_per_s);
   if (bounds.prefetch < 0 || bounds.prefetch > 1'000'000)
     fail(fmt::format("prefetch: expected 0 to 1000000 batches, found {}", bounds.prefetch));
   if (bounds.processes < 1 || bounds.processes > 64)
@@ -209,22 +202,6 @@ void add_assumptions(ShareForecast& f, const ShareQuery& query) {
 
 }  // namespace
 
-void set_speed(SharedJob& job, const Interval& relative) {
-  job.relative_speed = relative;
-  job.steps_per_s = {};
-  if (relative.value <= 0) return;  // it does not start
-  const Interval& step = job.alone.step_s;
-  const double low = std::hypot(std::log(step.high / step.value),
-                                std::log(relative.value / relative.low)),
-               high = std::hypot(std::log(step.value / step.low),
-                                 std::log(relative.high / relative.value));
-  // An open job answers what arrives as long as it keeps up.
-  const double rate =
-      (job.alone.open ? std::min(1.0, relative.value / job.alone.gpu_share) : relative.value) /
-      step.value;
-  job.steps_per_s = {rate, rate * std::exp(-low), rate * std::exp(high)};
-}
-
 const PairEffects::Effect* PairEffects::find(std::string_view job) const {
   for (const Effect& effect : effects) {
     if (effect.job == job) return &effect;
@@ -236,7 +213,7 @@ ShareForecast share_gpu(const Forecaster& forecaster, const GpuRef& gpu, const S
   check_query(gpu, query);
   const Device& device = gpu.content->device;
   ShareForecast f{
-      .gpu = device.id, .gpu_name = device.name, .how = std::string(how_word(query.how))};
+      .gpu = device.id, .gpu_name = device.name, .how = std::string(choice_word(query.how))};
   std::vector<AloneForecast> alone;
   for (const Job& job : query.jobs) {
     alone.push_back(alone_on(forecaster, gpu, job, query.how));
@@ -259,8 +236,7 @@ ShareForecast share_gpu(const Forecaster& forecaster, const GpuRef& gpu, const S
   f.sum_of_relative_speeds = sum_of_speeds(f.jobs);
   f.fits = f.memory_bytes <= f.usable_bytes;
   f.memory_is_tight = f.fits && f.jobs.size() > 1 && query.how != ShareHow::kMig &&
-                      static_cast<double>(f.memory_bytes) >
-                          bundled_laws().sharing.memory_share * static_cast<double>(f.usable_bytes);
+                      is_tight_together(f.memory_bytes, f.usable_bytes);
   add_assumptions(f, query);
   add_warnings(f);
   return f;

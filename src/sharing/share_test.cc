@@ -103,9 +103,7 @@ GpuRef faster(const GpuRef& gpu, double factor) {
   Device device = gpu.content->device;
   device = at_clock(device, device.gpu().boost_clock_hz * factor);
   device.memory_bytes_per_s *= factor;
-  GpuRef ref;
-  ref.content = std::make_shared<const GpuRef::Content>(GpuRef::Content{std::move(device)});
-  return ref;
+  return ref_of_device(std::move(device));
 }
 
 TEST(Share, MoreOfEveryResourceNeverHurtsJobsThatWaitForTheGpuOnly) {

@@ -56,7 +56,7 @@ void Drafter::use_model(const std::string& name) {
   request_.parallel.ep = 1;
   request_.parallel.nodes.reset();
   request_.deployment = {};
-  gpu_.content = std::make_shared<GpuRef::Content>(GpuRef::Content{served_.device});
+  gpu_ = ref_of_device(served_.device);
   smaller_ = std::make_unique<ServedModel>(served_.forecaster, *model_, gpu_, request_);
   weights_bytes_ = tilecast::weights_bytes(step_graph(*smaller_, {{1, 1, 1}}));
 }
