@@ -117,8 +117,8 @@ export function unitOf(name) {
 
 /** The name of a field for people: "peak_bytes" becomes "peak". */
 export function labelOf(name) {
-  const label = name.replace(/_(s|bytes|percent|hz|ratio)$/, '').replace(/_/g, ' ').trim();
-  return LABELS[name] ?? (label || name);
+  const label = name.replace(/_per_s(?=_|$)/, '/s').replace(/_(s|bytes|percent|hz|ratio)$/, '');
+  return LABELS[name] ?? (label.replace(/_/g, ' ').trim() || name);
 }
 
 const LABELS = {

@@ -1,7 +1,6 @@
 // The same request on several GPUs, and two forecasts side by side.
 
 import {bars, scatter} from './charts.js';
-import {el} from './dom.js';
 import {format} from './format.js';
 import {figure, headline, optionsSection, section, valueText} from './parts.js';
 import {table} from './table.js';
@@ -9,13 +8,13 @@ import {table} from './table.js';
 /** The same request on several GPUs. */
 export function viewGpus(c, {command}) {
   const timed = c.gpus.filter((g) => g.latency_s !== null && g.latency_s !== undefined);
-  const best = timed.find((g) => g.fits);
   const isServer = c.gpus.some((g) => g.ttft);
   return [
     headline({
       title: `${c.model} on ${c.gpus.length} GPUs`, answer: c,
       subtitle: c.gpus_each > 1 ? `${c.gpus_each} of each kind` : undefined,
-      figures: best ? [figure(`first: ${best.gpu_name || best.gpu}`, best.latency_s, 's', {low: best.latency_low_s, high: best.latency_high_s})] : [],
+      figures: timed.filter((g) => g.fits).slice(0, 4).map(
+          (g) => figure(g.gpu_name || g.gpu, g.latency_s, 's', {low: g.latency_low_s, high: g.latency_high_s})),
     }),
     section('Time', timeBars(timed, 'latency_s', isServer ? 'Mean time of a request' : 'Time, with its 80 % interval'),
             isServer ? [limitBars(c, timed, 'ttft', 'Time to first token, p99'), limitBars(c, timed, 'tpot', 'Time per output token, p99')] : tokenBars(timed)),

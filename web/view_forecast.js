@@ -201,7 +201,7 @@ export function viewMemory(m, {command}) {
     }),
     section('Memory over time', stacked(steps, {
       title: 'Tensors in memory, at the highest operator of each repetition', names: MEMORY_PARTS, unit: 'bytes',
-      xLabel: 'parts of the model, in the order in which they run',
+      xLabel: 'parts of the model, in the order in which they run', yLabel: 'bytes in memory',
       limit: {value: m.device_bytes - overhead, label: 'what the framework leaves'}})),
     m.peak ? section('At the peak', el('p', null, `${m.peak.phase}, ${m.peak.node}`),
             partBars([{label: '', parts: partsOf(m.peak.parts, MEMORY_PARTS)}], {title: 'What is in memory', unit: 'bytes'}),
