@@ -46,12 +46,13 @@ function textWidth(text) {
   return pen.measureText(text).width;
 }
 
-/** The text, or as much of it as has room. */
+/** The text, or its start and end where it has too little room: names often differ at the end. */
 function shortened(text, room) {
   if (textWidth(text) <= room) return text;
-  let kept = text.length;
-  while (kept > 1 && textWidth(text.slice(0, kept) + '…') > room) kept -= 1;
-  return text.slice(0, kept) + '…';
+  const cut = (kept) => text.slice(0, Math.ceil(kept / 2)) + '…' + text.slice(text.length - Math.floor(kept / 2));
+  let kept = text.length - 1;
+  while (kept > 2 && textWidth(cut(kept)) > room) kept -= 1;
+  return cut(kept);
 }
 
 /** The class of the n-th color. */

@@ -1,6 +1,7 @@
 // The same request on several GPUs, and two forecasts side by side.
 
 import {bars, scatter} from './charts.js';
+import {el} from './dom.js';
 import {format} from './format.js';
 import {figure, headline, optionsSection, section, valueText} from './parts.js';
 import {table} from './table.js';
@@ -22,7 +23,7 @@ export function viewGpus(c, {command}) {
       label: g.gpu_name || g.gpu, value: g.peak_bytes, muted: !g.fits, color: g.fits ? 2 : 1,
       note: [`${format(g.usable_bytes, 'bytes')} usable`, g.fits ? 'it fits' : 'it does not fit']})),
                            {title: 'Memory that is needed', unit: 'bytes'})),
-    section('All GPUs', gpuTable(c.gpus)),
+    section('All GPUs', gpuTable(c.gpus), remarks(c.gpus)),
     optionsSection(c, command),
   ];
 }
@@ -66,8 +67,13 @@ function gpuTable(gpus) {
     ...(has('goodput_requests_per_s') ? [{label: 'goodput', get: (g) => g.goodput_requests_per_s, unit: 'requests/s'}] : []),
     {label: 'memory', get: (g) => g.peak_bytes, unit: 'bytes'}, {label: 'usable', get: (g) => g.usable_bytes, unit: 'bytes'},
     {label: 'HFU', get: (g) => g.utilization_ratio, unit: 'share'},
-    {label: 'remarks', get: (g) => g.error ?? (g.warnings ?? []).join('; ')},
   ], gpus, {first: 50});
+}
+
+/** Why a GPU has no forecast, and what is not certain. */
+function remarks(gpus) {
+  const texts = gpus.flatMap((g) => [g.error, ...(g.warnings ?? [])].filter(Boolean).map((text) => `${g.gpu_name || g.gpu}: ${text}`));
+  return texts.length === 0 ? null : el('ul', {class: 'note'}, texts.map((text) => el('li', null, text)));
 }
 
 /** Two forecasts side by side. */
