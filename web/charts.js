@@ -1,6 +1,6 @@
-// Charts as SVG, from data to an element. No library: the six kinds of marks here take a few
-// kilobytes, whereas Debian's d3 (280 KB) would be most of every report and would still leave
-// focus, explanations and printing to write.
+// Charts as SVG, from data to an element. No library: a few kinds of marks are enough, d3 would be
+// larger than all of web/, in every report, and would still leave focus, explanations and printing
+// to write.
 //
 // A chart is a <figure> that draws itself for the width it gets (text keeps its size on a phone and
 // on paper). Colors are variables of style.css, so light and dark need no redrawing. A chart is one
