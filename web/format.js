@@ -105,7 +105,8 @@ const ENDINGS = [
   ['bytes_per_token', 'bytes'], ['bytes_per_sequence', 'bytes'], ['flops', 'FLOP'],
   ['_percent', '%'], ['bias_ratio', ''], ['tie_ratio', 'share'], ['utilization_ratio', 'share'],
   ['mfu_ratio', 'share'], ['busy_ratio', 'share'], ['_share', 'share'], ['utilization', 'share'],
-  ['memory_reserve', 'share'], ['_hz', 'Hz'], ['_w', 'W'], ['_j', 'J'], ['parameters', 'parameters'],
+  ['memory_reserve', 'share'], ['_hz', 'Hz'], ['_w', 'W'], ['_j', 'J'],
+  ['parameters', 'parameters'],
   ['cache_use', 'share'], ['acceptance_rate', 'share'],
 ];
 
