@@ -128,7 +128,9 @@ export function commandOf(answer) {
 export function optionsSection(answer, command) {
   const options = Object.entries(answer.options ?? {}).map(([name, value]) => ({name, value}));
   const line = command ?? commandOf(answer);
-  const columns = [words('option', (o) => flagOf(o.name)), words('value', (o) => valueText(o.value))];
+  const columns = [
+    words('option', (o) => flagOf(o.name)), words('value', (o) => valueText(o.value)),
+  ];
   const list = options.length === 0 ? null : el(
       'details', null, el('summary', null, `All ${options.length} options, with defaults`),
       table(columns, options, {first: 100}));

@@ -17,8 +17,9 @@ function roundStep(size, lines) {
   return ([1, 2, 5].find((factor) => factor * power >= rough) ?? 10) * power;
 }
 
-/** Bytes are divided by 1024: steps are round in the unit that is shown. */
+/** Bytes are divided by 1024, long times by 3600: steps are round in the unit that is shown. */
 function unitSize(top, unit) {
+  if (unit === 'hours') return top >= 3600 ? 3600 : 1;
   if (unit !== 'bytes') return 1;
   let size = 1;
   while (top / size >= 1024) size *= 1024;

@@ -70,7 +70,8 @@ export function table(columns, rows, options = {}) {
 }
 
 function head(column, onclick) {
-  return el('th', {scope: 'col', class: column.unit !== undefined ? 'number' : null, title: column.hint},
+  const kind = column.unit !== undefined ? 'number' : null;
+  return el('th', {scope: 'col', class: kind, title: column.hint},
             el('button', {type: 'button', onclick}, column.label));
 }
 

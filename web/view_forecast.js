@@ -165,7 +165,8 @@ const REQUEST_TIMES = {
 function serverSection(serving) {
   const part = partOf(serving);
   const chart = ([name, {title, limit}]) => {
-    const row = (kind) => ({label: kind, value: part[name][kind].seconds, ...ends(part[name][kind])});
+    const times = part[name];
+    const row = (kind) => ({label: kind, value: times[kind].seconds, ...ends(times[kind])});
     return bars(['mean', 'median', 'p99'].map(row),
                 {title, unit: 's', limit: limitAt(serving[limit], 'limit')});
   };

@@ -90,12 +90,12 @@ export function viewAllocation(a, {command}) {
 const kindText = (kind) => `${kind.gpus} × ${kind.gpu_name || kind.gpu}`;
 
 function allocationFigures(a) {
-  const unit = a.objective === 'makespan' ? 's' : '';
+  const unit = a.objective === 'makespan' ? 'hours' : '';
   const blind = typeof a.blind_value === 'number' ?
       `${format(a.blind_value, unit)} without telling kinds apart` : undefined;
   return [
     figure(`value of ${a.objective}`, a.value, unit, {note: blind}),
-    figure('the last job ends', a.makespan_s, 's'),
+    figure('the last job ends', a.makespan_s, 'hours'),
     figure('cost', a.cost, '', {note: 'in the unit of the prices'}),
   ];
 }
@@ -129,7 +129,8 @@ function shareBars(jobs, kinds) {
       .map((place) => ({name: place.gpu, value: place.share, note: placeText(place)}));
   const rows = jobs.filter((j) => j.places.length > 0)
       .map((j) => ({label: j.name, parts: parts(j)}));
-  if (rows.length === 0) return null;
+  // Shares of different times cannot lie in one bar.
+  if (rows.length === 0 || jobs.some((j) => j.places.some((place) => place.end_s))) return null;
   return partBars(rows, {title: 'Share of the time on each kind of GPU', unit: 'share'});
 }
 
@@ -148,7 +149,7 @@ function whenChart(a, kinds) {
   });
   return timeline(
       jobs.map((j) => ({name: j.name, items: j.places.map((place) => item(j, place))})),
-      {title: 'When jobs run', unit: 's', legend: kinds.map((name, color) => ({name, color}))});
+      {title: 'When jobs run', unit: 'hours', legend: kinds.map((name, color) => ({name, color}))});
 }
 
 function jobTable(jobs) {
@@ -158,8 +159,8 @@ function jobTable(jobs) {
     words('places', placesText),
     numbers('steps/s', 'count', (j) => j.steps_per_s),
     numbers('relative speed', 'share', (j) => j.relative_speed),
-    numbers('ends', 's', (j) => j.finish_s),
-    numbers('deadline', 's', (j) => j.deadline_s),
+    numbers('ends', 'hours', (j) => j.finish_s),
+    numbers('deadline', 'hours', (j) => j.deadline_s),
     words('in time', (j) => valueText(j.meets_deadline)),
     numbers('cost', 'count', (j) => j.cost),
     words('note', (j) => j.note),
@@ -182,13 +183,13 @@ export function viewSimulation(s, {command}) {
       subtitle: `best for ${s.objective}`,
       answer: s,
       figures: [
-        figure('mean time of a job', last.mean_s, 's', {note: policyOf(last)}),
-        figure('the last job ends', last.makespan_s, 's'),
+        figure('mean time of a job', last.mean_s, 'hours', {note: policyOf(last)}),
+        figure('the last job ends', last.makespan_s, 'hours'),
         figure('cost', last.cost, ''),
       ],
     }),
-    section('Policies', bars(rows('mean_s'), {title: 'Mean time from arrival to end', unit: 's'}),
-            bars(rows('makespan_s'), {title: 'The last job ends', unit: 's'}),
+    section('Policies', bars(rows('mean_s'), {title: 'Mean time from arrival to end', unit: 'hours'}),
+            bars(rows('makespan_s'), {title: 'The last job ends', unit: 'hours'}),
             bars(rows('utilization'), {title: 'GPUs in use', unit: 'share'}),
             policyTable(s.policies)),
     optionsSection({}, command),
@@ -198,10 +199,10 @@ export function viewSimulation(s, {command}) {
 function policyTable(policies) {
   return table([
     words('policy', policyOf),
-    numbers('mean', 's', (p) => p.mean_s),
-    numbers('median', 's', (p) => p.median_s),
-    numbers('95 % are below', 's', (p) => p.p95_s),
-    numbers('last job ends', 's', (p) => p.makespan_s),
+    numbers('mean', 'hours', (p) => p.mean_s),
+    numbers('median', 'hours', (p) => p.median_s),
+    numbers('95 % are below', 'hours', (p) => p.p95_s),
+    numbers('last job ends', 'hours', (p) => p.makespan_s),
     numbers('in use', 'share', (p) => p.utilization),
     numbers('deadlines met', 'count', (p) => p.met_deadlines),
     numbers('cost', 'count', (p) => p.cost),
