@@ -80,9 +80,9 @@ export function partsOf(state, settings) {
 
 /** What is shown against the load: fields of `serving.steady`, or of `serving` where nothing is steady. */
 const CURVES = [
-  {title: 'Time to first token, 99th percentile', unit: 's', get: (s) => s.time_to_first_token.p99},
-  {title: 'Time per output token, median', unit: 's', get: (s) => s.time_per_output_token.median},
-  {title: 'Output tokens of all requests', unit: 'tokens/s', get: (s) => ({seconds: s.output_tokens_per_s})},
+  {title: 'Time to first token, 99th percentile', head: 'TTFT, p99', unit: 's', get: (s) => s.time_to_first_token.p99},
+  {title: 'Time per output token, median', head: 'TPOT, median', unit: 's', get: (s) => s.time_per_output_token.median},
+  {title: 'Output tokens per second, all requests', head: 'tokens/s', unit: 'count', get: (s) => ({seconds: s.output_tokens_per_s})},
 ];
 
 /** The answers for each GPU and rate, each with its GPU and rate. */
@@ -112,10 +112,10 @@ async function loadCurves(state, settings, signal) {
   const columns = [
     {label: 'GPU', get: (row) => row.name}, {label: 'requests/s', unit: 'count', get: (row) => row.rate},
     {label: 'keeps up', get: (row) => (row.serving.keeps_up ? 'yes' : 'no')},
-    ...CURVES.map((curve) => ({label: curve.title, unit: curve.unit,
+    ...CURVES.map((curve) => ({label: curve.head, unit: curve.unit,
       get: (row) => curve.get(row.serving.steady ?? row.serving.all).seconds})),
   ];
-  return el('div', null, el('div', {class: 'curves'}, charts), table(columns, answers));
+  return el('div', {class: 'loads'}, el('div', {class: 'curves'}, charts), table(columns, answers));
 }
 
 // ---- Panels --------------------------------------------------------------------------------------

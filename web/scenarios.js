@@ -40,7 +40,7 @@ export const SCENARIOS = [
   {id: 'plan-training', title: 'Plan training', question: 'plan',
     groups: ['Training (without --prompt)', COMMON, SPACE, 'Further lists for training'], fixed: {},
     usual: {batch: '64', num_gpus: '8'}, without: [...ELSEWHERE, 'cluster', 'nodes'], slow: true},
-  {id: 'share', title: 'Share a GPU', question: 'share', groups: [COMMON], fixed: {}, usual: {how: 'mps'},
+  {id: 'share', title: 'Share a GPU', question: 'share', groups: [COMMON], fixed: {}, usual: {},
     without: [...ELSEWHERE, 'job', 'jobs', 'pairs']},
 ];
 

@@ -57,7 +57,8 @@ export function field(option, value, usual, onchange) {
 }
 
 /**
- * The settings of a scenario: the essential ones, and all others behind a button.
+ * The settings of a scenario: the essential ones, and all others behind a button. Where the columns
+ * are below each other (page.css), they would hide the results: they are closed there.
  * @param {object[]} options
  * @param {(option: object) => HTMLElement} make the field of an option
  * @param {(option: object) => boolean} isSet whether it was changed: shown though it is not essential
@@ -72,7 +73,7 @@ export function settingsPanel(options, make, isSet) {
       node.hidden = !`${option.name} ${titleOf(option.name)} ${option.help}`.toLowerCase().includes(text);
     }
   }});
-  return el('fieldset', {class: 'settings'}, el('legend', null, 'Settings'),
+  return el('details', {class: 'settings', open: matchMedia('(min-width: 901px)').matches}, el('summary', null, 'Settings'),
       el('div', {class: 'fields'}, first.map(make)),
       rest.length > 0 && el('details', {class: 'more'}, el('summary', null, `${rest.length} more settings`), filter,
           el('div', {class: 'fields'}, fields.map(({node}) => node))));
