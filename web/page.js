@@ -54,8 +54,12 @@ function setOption(name, value, message) {
   change({options});
 }
 
+/** The radio buttons stay, so that the one that was chosen keeps the focus. */
 function scenarioField() {
-  byId('scenarios').replaceChildren(...SCENARIOS.map((scenario) => el('label', null,
+  const box = byId('scenarios');
+  for (const input of box.querySelectorAll('input')) input.checked = input.value === state.scenario;
+  if (box.firstChild) return;
+  box.replaceChildren(...SCENARIOS.map((scenario) => el('label', null,
       el('input', {type: 'radio', name: 'scenario', value: scenario.id, checked: scenario.id === state.scenario,
         onchange: () => change({scenario: scenario.id}, {rebuild: true})}),
       el('span', null, scenario.title))));
@@ -190,10 +194,16 @@ function keepAddress() {
 }
 
 function offerSearch() {
-  for (const panel of panels.values()) panel.element.classList.add('stale');
+  for (const panel of panels.values()) panel.outdate();
   const go = el('button', {type: 'button', class: 'main', onclick: answer}, 'Find the best');
   byId('problem').replaceChildren();
   byId('status').replaceChildren(go, ' A search takes some seconds.');
+}
+
+/** While a search runs. The service finishes it; its answer is dropped. */
+function offerEnd() {
+  const end = el('button', {type: 'button', onclick: () => { running.abort(); offerSearch(); }}, 'Stop waiting');
+  byId('status').replaceChildren('Searching: some seconds, for large plans a minute. ', end);
 }
 
 function selector(label, values, chosen, onchange) {
@@ -252,13 +262,16 @@ async function answer() {
     const parts = partsOf(asked, settingsOf(asked, scenario, await optionsFor(scenario))).map(withChoices);
     if (signal.aborted) return;
     if (!sameOrder(parts)) layOut(parts);
-    if (scenario.slow) say('Searching …');
-    await Promise.all(parts.map((part) => panels.get(part.id).show(part, asked, signal)));
+    if (scenario.slow) offerEnd();
+    const shows = await Promise.allSettled(parts.map((part) => panels.get(part.id).show(part, asked, signal)));
     if (signal.aborted) return;
+    parts.forEach((part, i) => { if (shows[i].status === 'rejected') panels.get(part.id).outdate(); });
+    const failed = shows.find((show) => show.status === 'rejected');
+    if (failed) return fail(failed.reason);
     byId('problem').replaceChildren();
     shown(start);
   } catch (error) {
-    if (error.name !== 'AbortError' && !signal.aborted) fail(error);
+    if (!signal.aborted) fail(error);
   }
 }
 
@@ -280,11 +293,6 @@ function fieldOf(problem) {
 }
 
 function fail(error) {
-  running.abort();
-  for (const panel of panels.values()) {
-    panel.element.removeAttribute('aria-busy');
-    panel.element.classList.add('stale');
-  }
   say('');
   if (error.status === 401) return askToken();
   if (!(error instanceof Problem)) console.error(error);

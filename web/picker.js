@@ -86,7 +86,11 @@ export function picker({label, hint, entries, onpick, onother, keep = false}) {
     Escape: close,
   };
   input.addEventListener('input', () => { typed = true; open(); });
-  input.addEventListener('click', () => { if (popup.hidden) open(); });
+  input.addEventListener('click', () => {
+    if (!popup.hidden) return;
+    if (keep && !typed) input.select();  // what one types replaces what was picked
+    open();
+  });
   input.addEventListener('focus', () => { if (keep) input.select(); });
   input.addEventListener('blur', settle);
   input.addEventListener('keydown', (event) => {

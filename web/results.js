@@ -145,16 +145,33 @@ export class Panel {
   /** Shows a part; throws Problem, or AbortError where a newer state came. @param {Part} part */
   async show(part, state, signal) {
     this.element.setAttribute('aria-busy', 'true');
+    this.title.textContent = part.title;
+    if (!this.part) this.content.replaceChildren(el('progress', {'aria-label': 'The answer is on its way'}));
     const content = part.make ? await part.make(signal) : view(await askJson(part.question, part.body, {}, signal));
     if (signal.aborted) return;
     this.part = part;
     this.state = state;
-    this.title.textContent = part.title;
     this.above.replaceChildren(...[part.above].flat().filter(Boolean));
+    for (const line of content.querySelectorAll('pre')) line.after(this.copyButton(line));
     this.content.replaceChildren(content);
     this.tools.replaceChildren(...this.buttons());
     this.element.removeAttribute('aria-busy');
     this.element.classList.remove('stale');
+  }
+
+  /** What it shows is no answer to what is asked now. */
+  outdate() {
+    this.element.removeAttribute('aria-busy');
+    this.element.classList.add('stale');
+    if (!this.part) this.content.replaceChildren();
+  }
+
+  /** Beside a line to be run elsewhere: the command of a server or a training script. */
+  copyButton(line) {
+    return el('button', {type: 'button', class: 'copy', onclick: () => this.act(async () => {
+      await copyText(line.textContent);
+      return 'Copied.';
+    })}, 'Copy');
   }
 
   buttons() {

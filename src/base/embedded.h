@@ -15,6 +15,6 @@ struct EmbeddedFile {
 std::vector<EmbeddedFile> embedded_files(std::string_view prefix);
 
 /// The same of web/, the page of the service: "page.js".
-std::vector<EmbeddedFile> web_files(std::string_view prefix);
+std::vector<EmbeddedFile> page_files(std::string_view prefix);
 
 }  // namespace tilecast

@@ -42,10 +42,10 @@ struct PageFile {
   std::string type, tag;
 };
 
-const std::map<std::string, PageFile, std::less<>>& page_files() {
+const std::map<std::string, PageFile, std::less<>>& served_files() {
   static const std::map<std::string, PageFile, std::less<>> all = [] {
     std::map<std::string, PageFile, std::less<>> files;
-    for (const EmbeddedFile& file : web_files("")) {
+    for (const EmbeddedFile& file : page_files("")) {
       const std::string path =
           file.path == "index.html" ? "/" : std::string(kFolder) + std::string(file.path);
       files[path] = {file.content, content_type_of(file.path), tag_of(file.content)};
@@ -60,8 +60,8 @@ const std::map<std::string, PageFile, std::less<>>& page_files() {
 bool is_of_page(std::string_view path) { return path == "/" || path.starts_with(kFolder); }
 
 std::optional<HttpResponse> page_file(std::string_view path, std::string_view known) {
-  const auto found = page_files().find(path);
-  if (found == page_files().end()) return std::nullopt;
+  const auto found = served_files().find(path);
+  if (found == served_files().end()) return std::nullopt;
   const PageFile& file = found->second;
   HttpResponse response{.content_type = file.type,
                         .headers = {{"ETag", file.tag},
