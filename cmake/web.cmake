@@ -1,6 +1,5 @@
-# Writes a C++ source that holds the files of web/: each as it is, for the page that the service
-# shows, and all modules as one script, for reports, with the hashes that their
-# Content-Security-Policy names.
+# Writes a C++ source that holds modules and styles of web/ as one script and one style, for reports,
+# with the hashes that their Content-Security-Policy names.
 # cmake -DWEB=<folder> -DSTYLES=<names> -DMODULES=<names in the order of their imports> -DOUT=<file> -P web.cmake
 cmake_minimum_required(VERSION 3.21)
 separate_arguments(MODULES UNIX_COMMAND "${MODULES}")
@@ -37,11 +36,8 @@ endfunction()
 
 # Modules share one scope in a report: imports go, exports become plain declarations.
 set(script "")
-set(rows "")
 foreach(name IN LISTS MODULES)
   file(READ ${WEB}/${name} text)
-  as_literal("${text}" literal)
-  string(APPEND rows "      {\"${name}\", ${literal}},\n")
   string(REGEX REPLACE "(^|\n)import [^;]*;" "\\1" text "${text}")
   string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
   string(APPEND script "${text}\n")
@@ -49,8 +45,6 @@ endforeach()
 set(style "")
 foreach(name IN LISTS STYLES)
   file(READ ${WEB}/${name} text)
-  as_literal("${text}" literal)
-  string(APPEND rows "      {\"${name}\", ${literal}},\n")
   string(APPEND style "${text}")
 endforeach()
 foreach(kind script style)
@@ -65,12 +59,6 @@ file(WRITE "${OUT}" "// Written by cmake/web.cmake.
 #include \"report/web_files.h\"
 
 namespace tilecast {
-
-std::span<const WebFile> web_files() {
-  static const WebFile kFiles[] = {
-${rows}  };
-  return kFiles;
-}
 
 std::string_view report_script() { return ${script_literal}; }
 std::string_view report_script_hash() { return \"${script_hash}\"; }

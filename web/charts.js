@@ -1,6 +1,6 @@
-// Charts as SVG, from data to an element. No library: the six kinds of marks here take a few
-// kilobytes, whereas Debian's d3 (280 KB) would be most of every report and would still leave
-// focus, explanations and printing to write.
+// Charts as SVG, from data to an element. No library: a few kinds of marks are enough, d3 would be
+// larger than all of web/, in every report, and would still leave focus, explanations and printing
+// to write.
 //
 // A chart is a <figure> that draws itself for the width it gets (text keeps its size on a phone and
 // on paper). Colors are variables of style.css, so light and dark need no redrawing. A chart is one
@@ -10,7 +10,7 @@
 // Not in here: any number that is not in the data. Positions, ticks and the outline of a roof are
 // all that is computed.
 
-import {el, freshId, svg} from './dom.js';
+import {el, freshId, printable, svg} from './dom.js';
 import {format, formatInterval} from './format.js';
 
 /**
@@ -31,10 +31,29 @@ import {format, formatInterval} from './format.js';
  */
 
 const LINE = 18;  // px, height of a line of text
-const LETTER = 6.7;  // px, mean width of a letter at 12 px
+const LETTER = 6.7;  // px, mean width of a letter at 12 px, where it cannot be measured
+const LABEL_ROOM = 260;  // px, of the names beside bars, at most
 const DEFAULT_WIDTH = 720;  // px, until the chart is in a page
 const PAPER_WIDTH = 680;  // px, of a page in print
 const COLORS = 8;  // --c0 … --c7 of style.css
+
+let pen = null;
+/** Width of a text of a chart, in px. */
+function textWidth(text) {
+  pen ??= document.createElement('canvas').getContext('2d');
+  if (!pen) return text.length * LETTER;
+  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return pen.measureText(text).width;
+}
+
+/** The text, or its start and end where it has too little room: names often differ at the end. */
+function shortened(text, room) {
+  if (textWidth(text) <= room) return text;
+  const cut = (kept) => text.slice(0, Math.ceil(kept / 2)) + '…' + text.slice(text.length - Math.floor(kept / 2));
+  let kept = text.length - 1;
+  while (kept > 2 && textWidth(cut(kept)) > room) kept -= 1;
+  return cut(kept);
+}
 
 /** The class of the n-th color. */
 export const colorClass = (n) => `c${n % COLORS}`;
@@ -116,9 +135,8 @@ class Canvas {
 
   /** Text; `room` in px cuts it. */
   text(x, y, content, attributes = {}, room = Infinity) {
-    const letters = Math.max(2, Math.floor(room / LETTER));
-    const whole = String(content);
-    const shown = whole.length <= letters ? whole : whole.slice(0, letters - 1) + '…';
+    const whole = printable(content);
+    const shown = room === Infinity ? whole : shortened(whole, room);
     return this.add('text', {x: x.toFixed(1), y: y.toFixed(1), ...attributes}, shown);
   }
 
@@ -238,10 +256,11 @@ function scaleOf(values, axis, from, to) {
 
 /** Grid, ticks and labels of a plot; returns its scales. */
 function axes(canvas, xs, ys, xAxis, yAxis, height) {
-  const left = 66, right = canvas.width - 14, top = 24, bottom = height - 44;
+  const right = canvas.width - 14, top = 24, bottom = height - 44;
   canvas.height = height;
-  const x = scaleOf(xs, xAxis, left, right);
   const y = scaleOf(ys, yAxis, bottom, top);
+  const left = 14 + Math.max(26, ...y.ticks.map((tick) => textWidth(tickText(tick, yAxis.unit))));
+  const x = scaleOf(xs, xAxis, left, right);
   canvas.text(4, 13, yAxis.label, {class: 'axis-label'}, canvas.width - 8);
   canvas.text((left + right) / 2, height - 6, xAxis.label, {class: 'axis-label', 'text-anchor': 'middle'},
               right - left);
@@ -251,7 +270,7 @@ function axes(canvas, xs, ys, xAxis, yAxis, height) {
   }
   let free = -Infinity;  // where the text before ends: texts do not overlap
   for (const tick of x.ticks) {
-    const at = x.at(tick), text = tickText(tick, xAxis.unit), half = (text.length * LETTER) / 2;
+    const at = x.at(tick), text = tickText(tick, xAxis.unit), half = textWidth(text) / 2;
     canvas.add('line', {x1: at, x2: at, y1: top, y2: bottom, class: 'grid'});
     if (at - half < free + 6 || at + half > canvas.width) continue;
     canvas.text(at, bottom + 17, text, {class: 'tick', 'text-anchor': 'middle'});
@@ -284,8 +303,8 @@ export function bars(rows, options) {
   return chart({description: describeRows(rows, unit), ...options}, (canvas) => {
     const narrow = canvas.width < 520;
     const texts = rows.map((row) => format(row.value, unit));
-    const textRoom = Math.max(0, ...texts.map((t) => t.length)) * LETTER + 12;
-    const labelRoom = narrow ? 0 : Math.min(260, Math.max(40, ...rows.map((r) => r.label.length * LETTER + 14)));
+    const textRoom = Math.max(0, ...texts.map(textWidth)) + 12;
+    const labelRoom = narrow ? 0 : labelWidth(rows, canvas.width);
     const step = narrow ? 42 : 28, top = options.limit ? 22 : 4;
     const left = narrow ? 2 : labelRoom, right = canvas.width - textRoom - 4;
     const most = Math.max(0, ...rows.flatMap((r) => [r.value ?? 0, r.high ?? 0]), options.limit?.value ?? 0);
@@ -311,6 +330,12 @@ export function bars(rows, options) {
   });
 }
 
+/** Room for the names of rows: as wide as the widest, but not more than a third of the chart. */
+function labelWidth(rows, width) {
+  const widest = Math.max(0, ...rows.map((r) => textWidth(printable(r.label))));
+  return widest === 0 ? 2 : Math.min(LABEL_ROOM, width / 3, widest + 14);
+}
+
 function whisker(group, x, row, y) {
   if (row.low === undefined || row.low === null || row.high === undefined || row.high === null) return;
   if (row.low === row.high) return;
@@ -321,7 +346,7 @@ function whisker(group, x, row, y) {
 function limitAcross(canvas, x, limit, unit) {
   canvas.add('line', {x1: x, x2: x, y1: 16, y2: canvas.height, class: 'limit'});
   const text = `${limit.label} ${format(limit.value, unit)}`;
-  const before = x + text.length * LETTER > canvas.width;
+  const before = x + textWidth(text) + 6 > canvas.width;
   canvas.text(before ? x - 4 : x + 4, 12, text, {class: 'limit-label', 'text-anchor': before ? 'end' : 'start'});
 }
 
@@ -338,13 +363,14 @@ function describeRows(rows, unit) {
 export function partBars(rows, options) {
   const unit = options.unit ?? 'count';
   const names = [...new Set(rows.flatMap((r) => r.parts.map((p) => p.name)))];
-  const legend = names.map((name, color) => ({name, color}));
+  const single = rows.length === 1 ? rows[0].parts : [];
+  const valueOf = (name) => single.filter((p) => p.name === name).map((p) => ` ${format(p.value, unit)}`).join('');
+  const legend = names.map((name, color) => ({name: name + valueOf(name), color}));
   const description = rows.map(
       (r) => `${r.label}: ${r.parts.map((p) => `${p.name} ${format(p.value, unit)}`).join(', ')}`).join('; ');
   return chart({description, legend, ...options}, (canvas) => {
     const narrow = canvas.width < 520, top = options.limit ? 22 : 4, step = narrow ? 46 : 34;
-    const longest = Math.max(...rows.map((r) => r.label.length), 0) * LETTER;
-    const left = narrow || longest === 0 ? 2 : Math.min(200, longest + 14), right = canvas.width - 10;
+    const left = narrow ? 2 : labelWidth(rows, canvas.width), right = canvas.width - 10;
     const sum = (row) => row.parts.reduce((total, part) => total + part.value, 0);  // of lengths
     const most = Math.max(...rows.map(sum), options.limit?.value ?? 0);
     const x = (value) => left + (most > 0 ? (value / most) * (right - left) : 0);
@@ -386,7 +412,7 @@ export function scatter(points, options) {
       points.filter((p) => p.is_front).slice(0, 20).map((p) => p.label).join('; ');
   return chart({description, ...options}, (canvas) => {
     const shown = points.filter((p) => fits(p.x, options.x) && fits(p.y, options.y));
-    const equal = options.diagonal ? [...shown.map((p) => p.x), ...shown.map((p) => p.y)] : null;
+    const equal = options.diagonal ? shown.flatMap((p) => [p.x, p.y, p.low, p.high]) : null;
     const plot = axes(canvas, equal ?? [...shown.flatMap((p) => [p.x, p.xLow, p.xHigh]),
                                         ...(options.lines ?? []).map((l) => l.x)],
                       equal ?? shown.flatMap((p) => [p.y, p.low, p.high]), options.x, options.y,
@@ -414,7 +440,7 @@ function verticalLimit(canvas, plot, line, unit) {
   if (!(at >= plot.left && at <= plot.right)) return;
   canvas.add('line', {x1: at, x2: at, y1: plot.top, y2: plot.bottom, class: 'limit'});
   const text = `${line.label} ${format(line.x, unit)}`;
-  const before = at + text.length * LETTER > plot.right;
+  const before = at + textWidth(text) + 6 > plot.right;
   canvas.text(before ? at - 4 : at + 4, plot.top + 12, text,
               {class: 'limit-label', 'text-anchor': before ? 'end' : 'start'});
 }
@@ -469,26 +495,31 @@ export function roofline(points, roofs, options) {
   });
 }
 
-/** Each roof: memory times intensity up to the ridge, then flat. Of equal slopes one is drawn. */
+/** Each roof: memory times intensity up to the ridge, then flat. */
 function drawRoofs(canvas, plot, roofs) {
-  let lastText = -Infinity;
+  const screen = (p) => ({x: plot.x.at(p.x), y: plot.y.at(p.y)});
+  let last = -Infinity;  // where the label above stands
   for (const roof of [...roofs].sort((a, b) => b.flops_per_s - a.flops_per_s)) {
-    const start = Math.max(plot.x.low, plot.y.low / roof.bytes_per_s);
     const ridge = roof.flops_per_s / roof.bytes_per_s;
-    const outline = [{x: start, y: start * roof.bytes_per_s}, {x: ridge, y: roof.flops_per_s},
-                     {x: plot.x.high, y: roof.flops_per_s}];
-    canvas.add('path', {d: pathOf(outline.map((p) => ({x: plot.x.at(p.x), y: plot.y.at(p.y)}))), class: 'roof'});
-    const y = plot.y.at(roof.flops_per_s);
-    const at = y - lastText < 14 ? lastText + 14 : y - 5;
-    canvas.text(plot.right - 2, at, `${roof.name} ${format(roof.flops_per_s, 'FLOP/s')}`,
+    const start = Math.max(plot.x.low, plot.y.low / roof.bytes_per_s);
+    const slope = start < ridge ? [{x: start, y: start * roof.bytes_per_s}, {x: ridge, y: roof.flops_per_s}]
+                                : [{x: plot.x.low, y: roof.flops_per_s}];
+    canvas.add('path', {d: pathOf([...slope, {x: plot.x.high, y: roof.flops_per_s}].map(screen)), class: 'roof'});
+    const y = Math.max(plot.y.at(roof.flops_per_s) - 5, last + 14);
+    canvas.text(plot.right - 2, y, `${roof.name} ${format(roof.flops_per_s, 'FLOP/s')}`,
                 {class: 'roof-label', 'text-anchor': 'end'});
-    lastText = at;
+    last = y;
+    if (roof === roofs[0] && start < ridge) memoryLabel(canvas, slope.map(screen), roof, plot);
   }
-  const first = roofs[0];
-  if (!first) return;
-  const start = Math.max(plot.x.low, plot.y.low / first.bytes_per_s);
-  canvas.text(plot.x.at(start) + 6, plot.y.at(start * first.bytes_per_s) - 14,
-              `memory ${format(first.bytes_per_s, 'bytes/s')}`, {class: 'roof-label'});
+}
+
+/** The bandwidth, above the middle of the slope. */
+function memoryLabel(canvas, [from, to], roof, plot) {
+  const text = `memory ${format(roof.bytes_per_s, 'bytes/s')}`;
+  const x = Math.max((from.x + to.x) / 2 - 12, plot.left + textWidth(text) + 6);
+  const along = (x - from.x) / (to.x - from.x);
+  if (along > 0.95) return;
+  canvas.text(x, from.y + along * (to.y - from.y) - 8, text, {class: 'roof-label', 'text-anchor': 'end'});
 }
 
 // ---- Lines and areas --------------------------------------------------------------------------
@@ -521,12 +552,16 @@ export function lines(series, options) {
   });
 }
 
+/** The intervals as a band, between neighbors that both have one. */
 function band(canvas, plot, points, color) {
-  const known = points.filter((p) => Number.isFinite(p.low) && Number.isFinite(p.high));
-  if (known.length < 2) return;
+  const has = (p) => Number.isFinite(p.low) && Number.isFinite(p.high);
   const at = (value, p) => ({x: plot.x.at(p.x), y: plot.y.at(value)});
-  const outline = [...known.map((p) => at(p.high, p)), ...[...known].reverse().map((p) => at(p.low, p))];
-  canvas.add('path', {d: pathOf(outline) + 'Z', class: `band ${colorClass(color)}`});
+  for (let i = 1; i < points.length; i += 1) {
+    const [a, b] = [points[i - 1], points[i]];
+    if (!has(a) || !has(b)) continue;
+    const outline = [at(a.high, a), at(b.high, b), at(b.low, b), at(a.low, a)];
+    canvas.add('path', {d: pathOf(outline) + 'Z', class: `band ${colorClass(color)}`});
+  }
 }
 
 function horizontalLimit(canvas, plot, limit, unit) {

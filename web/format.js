@@ -117,8 +117,8 @@ export function unitOf(name) {
 
 /** The name of a field for people: "peak_bytes" becomes "peak". */
 export function labelOf(name) {
-  const label = name.replace(/_(s|bytes|percent|hz|ratio)$/, '').replace(/_/g, ' ').trim();
-  return LABELS[name] ?? (label || name);
+  const label = name.replace(/_per_s(?=_|$)/, '/s').replace(/_(s|bytes|percent|hz|ratio)$/, '');
+  return LABELS[name] ?? (label.replace(/_/g, ' ').trim() || name);
 }
 
 const LABELS = {
@@ -127,7 +127,7 @@ const LABELS = {
   end_to_end: 'end to end', gpu: 'GPU', gpus: 'GPUs', mfu_ratio: 'MFU', utilization_ratio: 'HFU',
   tp: 'tensor parallel', pp: 'pipeline stages', dp: 'data parallel', cp: 'context parallel',
   ep: 'expert parallel', tokens_per_s: 'tokens/s', requests_per_s: 'requests/s',
-  steps_per_s: 'steps/s', flops: 'work', bytes: 'traffic', op: 'kernel', mape_percent: 'mean error',
+  steps_per_s: 'steps/s', flops: 'work', bytes: 'bytes', op: 'kernel', mape_percent: 'mean error',
   median_percent: 'median error', p90_percent: '90 % are below', error_percent: 'error',
   bias_ratio: 'forecast / measured', coverage_percent: 'inside the interval', seq: 'tokens',
 };

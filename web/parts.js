@@ -2,7 +2,7 @@
 
 import {bars, partBars, roofline} from './charts.js';
 import {el} from './dom.js';
-import {format, formatCount, formatInterval, labelOf, unitOf} from './format.js';
+import {format, formatInterval, labelOf, unitOf} from './format.js';
 import {table} from './table.js';
 
 /** A part of the page with its title; null where it would be empty. */
@@ -208,7 +208,7 @@ export function valueText(value) {
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (Array.isArray(value)) return value.map(valueText).join(', ');
   if (isRecord(value)) return Object.entries(value).map(([k, v]) => `${k} ${valueText(v)}`).join(' · ');
-  return typeof value === 'number' ? formatCount(value) : String(value);
+  return typeof value === 'number' ? format(value) : String(value);
 }
 
 /** Fields of a record that are no lists of records, by name. */

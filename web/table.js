@@ -54,7 +54,13 @@ export function table(columns, rows, options = {}) {
 function cell(column, row) {
   const value = column.get(row);
   const shown = column.show ? column.show(row) : column.unit !== undefined ? format(value, column.unit) : value ?? '–';
-  return el('td', {class: column.unit !== undefined ? 'number' : null}, shown);
+  return el('td', {class: column.unit !== undefined ? 'number' : textClass(shown)}, shown);
+}
+
+/** Ids stay in one line, sentences get room. */
+function textClass(shown) {
+  if (typeof shown !== 'string' || shown.length < 12) return null;
+  return !shown.includes(' ') && shown.length < 48 ? 'id' : 'sentence';
 }
 
 /** Rows by a value; those without one come last. */

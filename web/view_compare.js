@@ -9,13 +9,13 @@ import {table} from './table.js';
 /** The same request on several GPUs. */
 export function viewGpus(c, {command}) {
   const timed = c.gpus.filter((g) => g.latency_s !== null && g.latency_s !== undefined);
-  const best = timed.find((g) => g.fits);
   const isServer = c.gpus.some((g) => g.ttft);
   return [
     headline({
       title: `${c.model} on ${c.gpus.length} GPUs`, answer: c,
       subtitle: c.gpus_each > 1 ? `${c.gpus_each} of each kind` : undefined,
-      figures: best ? [figure(`first: ${best.gpu_name || best.gpu}`, best.latency_s, 's', {low: best.latency_low_s, high: best.latency_high_s})] : [],
+      figures: timed.filter((g) => g.fits).slice(0, 4).map(
+          (g) => figure(g.gpu_name || g.gpu, g.latency_s, 's', {low: g.latency_low_s, high: g.latency_high_s})),
     }),
     section('Time', timeBars(timed, 'latency_s', isServer ? 'Mean time of a request' : 'Time, with its 80 % interval'),
             isServer ? [limitBars(c, timed, 'ttft', 'Time to first token, p99'), limitBars(c, timed, 'tpot', 'Time per output token, p99')] : tokenBars(timed)),
@@ -23,7 +23,7 @@ export function viewGpus(c, {command}) {
       label: g.gpu_name || g.gpu, value: g.peak_bytes, muted: !g.fits, color: g.fits ? 2 : 1,
       note: [`${format(g.usable_bytes, 'bytes')} usable`, g.fits ? 'it fits' : 'it does not fit']})),
                            {title: 'Memory that is needed', unit: 'bytes'})),
-    section('All GPUs', gpuTable(c.gpus)),
+    section('All GPUs', gpuTable(c.gpus), remarks(c.gpus)),
     optionsSection(c, command),
   ];
 }
@@ -67,8 +67,13 @@ function gpuTable(gpus) {
     ...(has('goodput_requests_per_s') ? [{label: 'goodput', get: (g) => g.goodput_requests_per_s, unit: 'requests/s'}] : []),
     {label: 'memory', get: (g) => g.peak_bytes, unit: 'bytes'}, {label: 'usable', get: (g) => g.usable_bytes, unit: 'bytes'},
     {label: 'HFU', get: (g) => g.utilization_ratio, unit: 'share'},
-    {label: 'remarks', get: (g) => g.error ?? (g.warnings ?? []).join('; ')},
   ], gpus, {first: 50});
+}
+
+/** Why a GPU has no forecast, and what is not certain. */
+function remarks(gpus) {
+  const texts = gpus.flatMap((g) => [g.error, ...(g.warnings ?? [])].filter(Boolean).map((text) => `${g.gpu_name || g.gpu}: ${text}`));
+  return texts.length === 0 ? null : el('ul', {class: 'note'}, texts.map((text) => el('li', null, text)));
 }
 
 /** Two forecasts side by side. */

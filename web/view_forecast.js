@@ -158,7 +158,7 @@ function stepSection(step, roofs, title) {
 
 /** A forward pass on an accelerator. */
 export function viewAccelerator(f, {command}) {
-  const busy = f.layers.filter((l) => l.cycles > 0).sort((a, b) => b.cycles * b.count - a.cycles * a.count);
+  const busy = f.layers.filter((l) => l.cycles > 0).sort((a, b) => b.cycles - a.cycles);
   return [
     headline({
       title: `${f.model} on ${gpuOf(f)}`, subtitle: `${f.dataflow}, ${f.dtype}, batch ${format(f.batch)}`, answer: f,
@@ -173,7 +173,7 @@ export function viewAccelerator(f, {command}) {
             bars(busy.slice(0, 16).map((l) => ({
               label: l.name, value: l.cycles, low: l.low_cycles, high: l.high_cycles,
               note: [`${l.count} such layers`, `${l.op}, limited by ${l.bound || 'nothing'}`, l.sizes, l.mapping]})),
-                 {title: 'Cycles of one layer; those of the most cycles in all', unit: 'count'}),
+                 {title: 'Cycles of one layer, the longest first', unit: 'count'}),
             el('details', null, el('summary', null, `All ${f.layers.length} layers`), anyRecord({layers: f.layers}))),
     section('The description', anyRecord({parameters: f.parameters})),
     optionsSection(f, command),
@@ -201,7 +201,7 @@ export function viewMemory(m, {command}) {
     }),
     section('Memory over time', stacked(steps, {
       title: 'Tensors in memory, at the highest operator of each repetition', names: MEMORY_PARTS, unit: 'bytes',
-      xLabel: 'parts of the model, in the order in which they run',
+      xLabel: 'parts of the model, in the order in which they run', yLabel: 'bytes in memory',
       limit: {value: m.device_bytes - overhead, label: 'what the framework leaves'}})),
     m.peak ? section('At the peak', el('p', null, `${m.peak.phase}, ${m.peak.node}`),
             partBars([{label: '', parts: partsOf(m.peak.parts, MEMORY_PARTS)}], {title: 'What is in memory', unit: 'bytes'}),

@@ -39,7 +39,8 @@ export function viewAllocation(a, {command}) {
   const kinds = a.pool.map((k) => k.gpu);
   return [
     headline({
-      title: `${a.jobs.length} jobs on ${a.pool.map((k) => `${k.gpus} × ${k.gpu}`).join(', ')}`, subtitle: `best for ${a.objective}`, answer: a,
+      title: `${a.jobs.length} jobs on a pool of GPUs`, answer: a,
+      subtitle: `${a.pool.map((k) => `${k.gpus} × ${k.gpu_name || k.gpu}`).join(', ')}; best for ${a.objective}`,
       figures: [
         figure(`value of ${a.objective}`, a.value, a.objective === 'makespan' ? 's' : '', {note: a.blind_value !== null ? `${format(a.blind_value, a.objective === 'makespan' ? 's' : '')} without telling kinds apart` : undefined}),
         figure('the last job ends', a.makespan_s, 's'), figure('cost', a.cost, '', {note: 'in the unit of the prices'}),

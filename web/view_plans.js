@@ -142,7 +142,7 @@ export function viewServingPlan(p, {command}) {
         p.ttft_s || p.tpot_s ? figure('limits', first.meets_limits ? 'kept' : 'missed', '', {good: first.meets_limits, note: first.limits_certain === false ? 'not certain: an interval crosses one' : undefined}) : null,
       ] : [figure('layouts that fit', p.fitting, 'count', {good: false})],
     }),
-    section('Users against GPUs', frontChart(p, kinds)),
+    section('Speed of a user against throughput of a GPU', frontChart(p, kinds)),
     section('Against load', loadCharts(p, kinds)),
     section('All configurations', servingTable(p.candidates)),
     launches(p.launch),

@@ -354,6 +354,28 @@ PairCalibration calibrate_pairs(const Forecaster& forecaster, const GpuRef& gpu,
 /// another GPU or another way of sharing.
 PairEffects load_pair_effects(const std::filesystem::path& path, const GpuRef& gpu, ShareHow how);
 
+/// One measured kernel or collective beside its forecast.
+struct EvaluationPoint {
+  std::string gpu, op, dtype, software, sizes;
+  double measured_s = 0;
+  Interval forecast_s;
+  double error_percent = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = EvaluationPoint;
+    field.is("EvaluationPoint", "One measured kernel or collective beside its forecast.");
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("op", "", "operator", &Self::op);
+    field("dtype", "", "of the operands", &Self::dtype);
+    field("software", "", "software whose kernel was measured", &Self::software);
+    field("sizes", "", "of the kernel", &Self::sizes);
+    field("measured_s", "s", "measured", &Self::measured_s);
+    field.interval({"forecast_s", "low_s", "high_s"}, "s", "forecast", &Self::forecast_s);
+    field("error_percent", "%", "absolute error", &Self::error_percent);
+  }
+};
+
 struct EvaluationModel {
   std::string gpu;
   std::string model;
@@ -391,6 +413,8 @@ std::vector<std::string> evaluation_warnings(const Evaluation& evaluation);
 struct Evaluation {
   std::vector<EvaluationRow> rows;
   std::vector<EvaluationModel> models;
+  std::vector<EvaluationPoint> points;  ///< the worst first
+  int64_t points_left_out = 0;
   std::vector<std::string> unmatched;
 
   template <typename Fields>
@@ -399,6 +423,10 @@ struct Evaluation {
     field.is_document("Evaluation", "Forecasts compared with measurements.");
     field("rows", "", "errors of kernels", &Self::rows);
     field("models", "", "errors of whole models", &Self::models);
+    field("points", "", "the measured kernels of the largest errors, as many as `points` asks for",
+          &Self::points);
+    field("points_left_out", "", "measured kernels that are not among `points`",
+          &Self::points_left_out);
     field("unmatched", "", "measurements that could not be evaluated, with the reason",
           &Self::unmatched);
     field("warnings", "", "sentences that readers of the numbers should know",
@@ -409,9 +437,9 @@ struct Evaluation {
 /// Compares forecasts with the measurements under `path` (a file or a folder). A measurement of a
 /// single call contains the host's call overhead. It is compared with the forecast plus the
 /// overhead that training estimated. Throws Error{kNotFound} without such a path, Error{kInput}
-/// where it holds no measurements.
+/// where it holds no measurements. `points`: how many measured kernels to list beside the errors.
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
-                    const std::string& predictor = "learned");
+                    const std::string& predictor = "learned", size_t points = 0);
 
 /// The data that weights are learned from, and how.
 struct TrainOptions {

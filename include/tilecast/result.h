@@ -555,6 +555,22 @@ struct NamedSizes {
   }
 };
 
+/// What the data sheet allows kernels that compute in one dtype: the roof of the roofline chart.
+struct Roof {
+  std::string_view dtype;
+  double flops_per_s = 0;
+  double bytes_per_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = Roof;
+    field.is("Roof", "What the data sheet allows kernels that compute in one dtype.");
+    field("dtype", "", "that they compute in", &Self::dtype);
+    field("flops_per_s", "FLOP/s", "of the faster unit, at the boost clock", &Self::flops_per_s);
+    field("bytes_per_s", "bytes/s", "of the memory", &Self::bytes_per_s);
+  }
+};
+
 /// A group of identical kernels, e.g. one per layer. Times are for one of them; `count` says how
 /// many there are. `name` points into storage that the forecast and its copies share: do not read
 /// it after the last of them is destroyed. The other strings are constants. So rows are cheap to
@@ -577,6 +593,17 @@ struct KernelForecast {
   std::string_view predictor;
   bool extrapolated = false;
   std::string_view extrapolated_feature;
+  std::string_view computed;  ///< the dtype that it computes in: that of its roof
+
+  double total_s() const { return latency_s * static_cast<double>(count); }
+  std::optional<double> flops_per_byte() const {
+    if (bytes <= 0) return std::nullopt;
+    return static_cast<double>(flops) / static_cast<double>(bytes);
+  }
+  std::optional<double> flops_per_s() const {
+    if (latency_s <= 0) return std::nullopt;
+    return static_cast<double>(flops) / latency_s;
+  }
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -593,8 +620,13 @@ struct KernelForecast {
     field("shape", "", "sizes of the kernel, by the names of its type", &Self::shape);
     field("count", "", "number of identical kernels", &Self::count);
     field.interval({"latency_s", "low_s", "high_s"}, "s", "time of one kernel", &Self::latency_s);
+    field("total_s", "s", "time of all of them", &Self::total_s);
     field("flops", "FLOP", "work of one kernel", &Self::flops);
     field("bytes", "bytes", "memory traffic of one kernel", &Self::bytes);
+    field("flops_per_byte", "FLOP/byte", "arithmetic intensity; null: no memory traffic",
+          &Self::flops_per_byte);
+    field("flops_per_s", "FLOP/s", "work over the forecast; null: it takes no time",
+          &Self::flops_per_s);
     field("limit", "", "what limits it", &Self::limit, {"compute", "memory", "latency", "network"});
     field("tile", "",
           "rows and columns of the output that a block computes by the law; not measured: a "
@@ -663,6 +695,7 @@ struct Forecast {
   std::optional<TrainingRun> training_run;
   PassMemory memory;
   std::vector<KernelForecast> kernels;
+  std::vector<Roof> roofs;
   std::optional<ParallelForecast> parallel;
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   std::vector<Warning> warnings;
@@ -730,6 +763,8 @@ struct Forecast {
     field("memory", "", "over several ranks: of the rank that needs most", &Self::memory);
     field("kernels", "", "over several ranks: of one rank of each stage, over all micro-batches",
           &Self::kernels);
+    field("roofs", "", "what the data sheet allows, for each dtype that kernels compute in",
+          &Self::roofs);
     field.flat(&Self::parallel);
     field.options(&Self::used);
     field("assumptions", "",
@@ -972,6 +1007,7 @@ struct GenerationForecast {
   int64_t flops = 0, bytes = 0;
   double communication_s = 0;
   std::vector<KernelForecast> kernels;
+  std::vector<Roof> roofs;
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   double utilization_ratio = 0;
   std::vector<CoursePoint> course;
@@ -1192,6 +1228,8 @@ struct GenerationForecast {
           "all kernels of one rank, with a pipeline of one of each stage; the decode step in the "
           "middle of each part of the output stands for all of that part",
           &Self::kernels);
+    field("roofs", "", "what the data sheet allows, for each dtype that kernels compute in",
+          &Self::roofs);
     field.if_set("ranks", "",
                  "GPUs of one server: tp x pp x dp; of one GPU left out, as the next four",
                  [](const Self& x) { return x.if_ranks(x.ranks); });
@@ -1576,6 +1614,7 @@ struct KernelAnswer {
   KernelQuestion asked;
   std::vector<KernelForecast> kernels;
   std::vector<KernelExplanation> explanations;  ///< of each kernel
+  std::vector<Roof> roofs;
   std::vector<std::string> warnings;
 
   template <typename Fields>
@@ -1592,6 +1631,8 @@ struct KernelAnswer {
                  [](const Self& x) { return x.asked.list_named("reuse"); });
     field("kernels", "", "what it launches", &Self::kernels);
     field("explanations", "", "why each of the kernels takes its time", &Self::explanations);
+    field("roofs", "", "what the data sheet allows, for each dtype that kernels compute in",
+          &Self::roofs);
     field.warnings(&Self::warnings);
   }
 };

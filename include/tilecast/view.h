@@ -1,6 +1,6 @@
 #pragma once
 
-// Answers as text: tables, JSON, CSV, SVG.
+// Answers as text: tables, JSON, CSV, SVG, pages (HTML).
 
 #include <string>
 #include <vector>
@@ -14,9 +14,10 @@
 namespace tilecast {
 
 struct TableStyle {
-  int width = 80;      ///< maximum line length of a table in columns; at least 40
-  bool color = false;  ///< ANSI colors
-  size_t rows = 20;    ///< kernels to show
+  int width = 80;       ///< maximum line length of a table in columns; at least 40
+  bool color = false;   ///< ANSI colors
+  size_t rows = 20;     ///< kernels to show
+  std::string command;  ///< the command line that was asked, for pages
 };
 
 std::string accelerator_table(const AcceleratorForecast& forecast, const TableStyle& style);

@@ -45,14 +45,15 @@ void run_list(const Command& command, const Given& given) {
 
 Command list_command(const std::string& name, const std::string& one) {
   Command list = simple_command(
-      name, {format_option({"table", "json"})}, {"[NAME] [options]"},
+      name, {format_option({"table", "json", "html"})}, {"[NAME] [options]"},
       {"tilecast " + name, "tilecast " + name + " " + one, "tilecast " + name + " --format json"});
   list.run = run_list;
   return list;
 }
 
 Command kernel_command() {
-  return simple_command("kernel", {format_option({"table", "json"})}, {"OP --gpu GPU [options]"},
+  return simple_command("kernel", {format_option({"table", "json", "html"})},
+                        {"OP --gpu GPU [options]"},
                         {"tilecast kernel linear --gpu A100 -m 4096 -n 5120 -k 1280",
                          "tilecast kernel cached_attention --gpu H100 --dtype bf16 --software vllm "
                          "--batch 64 --queries 1 --keys 4096 --head-dim 128"});
@@ -60,7 +61,7 @@ Command kernel_command() {
 
 Command collective_command() {
   return simple_command(
-      "collective", {format_option({"table", "json"})},
+      "collective", {format_option({"table", "json", "html"})},
       {"KIND --cluster CLUSTER --ranks N --bytes N [options]"},
       {"tilecast collective all_reduce --cluster dgx-h100 --ranks 8 --bytes 67108864",
        "tilecast collective all_gather --cluster dgx-a100 --ranks 64 --bytes 268435456 "
@@ -76,8 +77,9 @@ Command compare_command() {
   compare.groups = [] {
     CommandOption file = file_option();
     file.old_names.clear();  // here, --output is a number of tokens
-    return with_options(question("compare").groups(), {format_option({"table", "json", "csv"}),
-                                                       rows_option("12", "kernels to show"), file});
+    return with_options(question("compare").groups(),
+                        {format_option({"table", "json", "html", "csv"}),
+                         rows_option("12", "kernels to show"), file});
   };
   compare.run = [](const Command& command, const Given& given) {
     constexpr int64_t kRows = 12;
@@ -90,7 +92,8 @@ Command compare_command() {
 
 Command shard_command() {
   Command shard = simple_command(
-      "shard", {rows_option("30", "tables to show"), format_option({"table", "json", "csv"})},
+      "shard",
+      {rows_option("30", "tables to show"), format_option({"table", "json", "html", "csv"})},
       {"TABLES --cluster CLUSTER [options]"},
       {"tilecast shard dlrm_mlperf --cluster dgx-a100",
        "tilecast shard tables.json --cluster dgx-h100 --nodes 16 --format csv"});
@@ -100,7 +103,8 @@ Command shard_command() {
 
 Command share_command() {
   return simple_command(
-      "share", {format_option({"table", "json", "csv"})}, {"--gpu GPU --job JOB... [options]"},
+      "share", {format_option({"table", "json", "html", "csv"})},
+      {"--gpu GPU --job JOB... [options]"},
       {"tilecast share --gpu V100 --job 'resnet-50 mode=training batch=64' --job 'gpt2 prompt=512 "
        "output=128 rate=2'",
        "tilecast share --gpu A100-40GB --how mig --jobs jobs.json"});
@@ -110,7 +114,7 @@ Command allocate_command() {
   constexpr int64_t kRows = 30;
   Command allocate = simple_command(
       "allocate",
-      {rows_option("30", "jobs to show"), format_option({"table", "json", "csv", "svg"})},
+      {rows_option("30", "jobs to show"), format_option({"table", "json", "html", "csv", "svg"})},
       {"JOBS --pool 8xH100,16xA100-80GB [options]",
        "JOBS --pool 8xH100,16xA100-80GB --arrivals FILE [options]  # over time"},
       {"tilecast allocate jobs.json --pool 8xH100,16xA100-80GB,32xL4 --objective makespan",
@@ -125,12 +129,23 @@ Command allocate_command() {
   return allocate;
 }
 
+/// A page shows measured kernels too, as many as have room beside the errors.
+void run_evaluate(const Command& command, const Given& given) {
+  constexpr const char* kPointsOfPage = "1500";
+  Given asked = given;
+  if (format_of(given) == "html" && !has(given, "points")) asked["points"].texts = {kPointsOfPage};
+  run_question(command, asked);
+}
+
 Command evaluate_command() {
-  return simple_command("evaluate", {format_option({"table", "json", "csv", "svg"})},
-                        {"PATH [options]"},
-                        {"tilecast evaluate neusight/scripts/asplos/label",
-                         "tilecast evaluate gavel.csv.xz --jobs jobs.json --series motivation "
-                         "--how mps,k80=time-slice"});
+  Command evaluate = simple_command(
+      "evaluate", {format_option({"table", "json", "html", "csv", "svg"})}, {"PATH [options]"},
+      {"tilecast evaluate neusight/scripts/asplos/label",
+       "tilecast evaluate mine.csv -o scoreboard.html",
+       "tilecast evaluate gavel.csv.xz --jobs jobs.json --series motivation "
+       "--how mps,k80=time-slice"});
+  evaluate.run = run_evaluate;
+  return evaluate;
 }
 
 }  // namespace
@@ -156,7 +171,7 @@ const std::vector<Command>& commands() {
       list_command("clusters", "dgx-h100"),
       list_command("models", "llama"),
       list_command("ops", "linear"),
-      simple_command("doctor", {format_option({"table", "json"})}, {"[options]"},
+      simple_command("doctor", {format_option({"table", "json", "html"})}, {"[options]"},
                      {"tilecast doctor"}),
       help_command(),
       completion_command()};

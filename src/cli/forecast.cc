@@ -173,7 +173,7 @@ std::vector<OptionGroup> forecast_groups() {
   output.old_names.clear();  // here, --output is a number of tokens
   std::vector<OptionGroup> groups = with_options(
       question("forecast").groups(),
-      {format_option({"table", "json", "csv"}),
+      {format_option({"table", "json", "html", "csv"}),
        rows_option("20; with --prompt 8", "kernels in the table; with --prompt, for each step"),
        {.names = "--require-fit",
         .help = "exit with status 1 if the memory does not suffice",
@@ -186,7 +186,7 @@ std::vector<OptionGroup> forecast_groups() {
   pass.push_back(one_of("--memory-timeline",
                         "memory over time instead of the forecast, with its peak's "
                         "contents and a simulation of PyTorch's allocator",
-                        {"table", "json", "svg"}));
+                        {"table", "json", "html", "svg"}));
   pass.push_back(file("--timeline-trace",
                       "writes the operations of a step over several ranks to a file "
                       "for ui.perfetto.dev or chrome://tracing"));

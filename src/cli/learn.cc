@@ -19,7 +19,7 @@ void show_learned(const Reply& reply, const Given& given, const std::string& aft
 
 /// -o names the file of what was learned; this is the format of what is shown.
 CommandOption learned_format() {
-  CommandOption option = format_option({"table", "json"});
+  CommandOption option = format_option({"table", "json", "html"});
   option.default_value = "table";
   return option;
 }

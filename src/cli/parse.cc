@@ -169,6 +169,7 @@ std::string message_of(const CLI::ParseError& error) {
 }  // namespace
 
 void run_command_line(int argc, char** argv) {
+  keep_command_line(argc, argv);
   CLI::App program;
   program.set_help_flag("");
   program.allow_extras();

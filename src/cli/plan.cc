@@ -15,7 +15,7 @@ std::vector<OptionGroup> plan_groups() {
                         .help = "writes the speed of the search to standard error",
                         .type = ValueType::kSwitch},
                        quiet_option(),
-                       format_option({"table", "json", "csv", "svg"}),
+                       format_option({"table", "json", "html", "csv", "svg"}),
                        file});
 }
 
@@ -24,9 +24,10 @@ void run_plan(const Command& command, const Given& given) {
   check_file_view(command, given);
   const bool picture = format_of(given) == "svg";
   if (picture && !has(given, "prompt"))
-    throw UsageError("svg is the picture of a plan for serving (--prompt): use table, json or csv");
+    throw UsageError(
+        "svg is the picture of a plan for serving (--prompt): use table, json, html or csv");
   if (has(given, "gpus") && !has(given, "prompt") && format_of(given) == "csv")
-    throw UsageError("--gpus with --format csv: give one GPU, or use json");
+    throw UsageError("--gpus with --format csv: give one GPU, or use json or html");
   const Reply reply = ask_with_progress(command, given);
   if (!picture || output.empty() || has(given, "format"))
     return show(reply, given, output_style(output));

@@ -16,7 +16,7 @@ namespace tilecast {
 namespace {
 
 /// Views that the name of a file asks for: "-o plan.json".
-constexpr const char* kFileViews[] = {"json", "csv", "svg"};
+constexpr const char* kFileViews[] = {"json", "csv", "svg", "html"};
 
 }  // namespace
 
@@ -131,8 +131,9 @@ void show(const Reply& reply, const Given& given, const TableStyle& style) {
                          : fmt::format("-o {}: there is no {} of this answer; choose another name, "
                                        "or --format table",
                                        shown_name(text_of(given, "output-file")), format));
+  const bool has_warnings = format == "json" || format == "html";
   emit(*text, text_of(given, "output-file"),
-       format == "json" ? std::vector<std::string>() : reply.warnings);
+       has_warnings ? std::vector<std::string>() : reply.warnings);
   if (has(given, "stats")) print_error(reply.speed);
   check_answer(reply);
 }

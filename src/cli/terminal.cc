@@ -45,6 +45,20 @@ bool is_standard_output(const std::string& path) {
   return path.empty() || path == "-" || path == "/dev/stdout";
 }
 
+std::string& command_line() {
+  static std::string line;
+  return line;
+}
+
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 void print_line(const std::string& text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fputc('\n', stderr);
@@ -52,8 +66,14 @@ void print_line(const std::string& text) {
 
 }  // namespace
 
+void keep_command_line(int argc, char** argv) {
+  command_line() = "tilecast";
+  for (int i = 1; i < argc; ++i) command_line() += " " + shell_word(argv[i]);
+}
+
 TableStyle output_style(const std::string& path) {
   TableStyle style;
+  style.command = command_line();
   style.width = terminal_width();
   style.color = is_standard_output(path) && has_colors(STDOUT_FILENO);
   if (!is_standard_output(path) && environment("COLUMNS").empty()) style.width = kPipeWidth;

@@ -16,7 +16,7 @@ std::vector<OptionGroup> tune_groups() {
   file.help +=
       "; a name that ends in .udb.txt: MIOpen's user databases, the parameters there and "
       "the solvers in .ufdb.txt beside it";
-  return with_options(question("tune").groups(), {format_option({"table", "json"}), file});
+  return with_options(question("tune").groups(), {format_option({"table", "json", "html"}), file});
 }
 
 /// X.udb.txt for the parameters, X.ufdb.txt beside it for the solvers.

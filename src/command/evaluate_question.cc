@@ -18,8 +18,11 @@ struct Evaluated {
   std::string path, gpu, jobs, how, series;
   bool pairs = false;
   std::string predictor = "learned";
+  int64_t points = 0;
   ForecasterSource forecaster;
 };
+
+constexpr int64_t kMostPoints = 1000000;
 
 std::vector<OptionGroup> evaluate_groups() {
   std::vector<CommandOption> options = {
@@ -48,6 +51,9 @@ std::vector<OptionGroup> evaluate_groups() {
                     "of these jobs also the errors of pairs that are left out while others are "
                     "fitted, as calibrate --pairs fits them",
                     into<&Evaluated::pairs>()),
+      whole_option("--points", "0",
+                   "measured kernels to list beside the errors, the worst first; 1500 in HTML",
+                   into<&Evaluated::points>(), 0, kMostPoints),
       request_option("predictor", RequestKind::kPass, into<&Evaluated::predictor>())};
   for (const CommandOption& option : forecaster_options<Evaluated>()) options.push_back(option);
   return {{"Arguments",
@@ -140,7 +146,8 @@ Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
     throw OptionError("`gpu` applies to cycles of accelerators; other tables name their GPUs");
   if (auto tuning = evaluate_tuning(asked.path))
     return {.answer = TuneEvaluations{std::move(*tuning)}};
-  Evaluation evaluation = evaluate(*asked.forecaster.load(), asked.path, asked.predictor);
+  Evaluation evaluation = evaluate(*asked.forecaster.load(), asked.path, asked.predictor,
+                                   static_cast<size_t>(asked.points));
   std::vector<std::string> warnings = evaluation_warnings(evaluation);
   return {.answer = std::move(evaluation), .warnings = std::move(warnings)};
 }

@@ -1,5 +1,6 @@
 #include "command/views.h"
 
+#include "report/html.h"
 #include "report/train_report.h"
 #include "schema/csv.h"
 #include "schema/json.h"
@@ -85,6 +86,17 @@ std::string json(const std::vector<OpEntry>& e) { return to_json(e); }
 
 std::string json(const DataFile& f) { return f.json; }
 
+/// What has JSON has a page; without scripts it shows the table.
+template <typename T>
+  requires requires(const T& answer) { json(answer); }
+std::string html(const T& answer, const TableStyle& style) {
+  constexpr int kPageWidth = 120;
+  ReportText text{.json = json(answer), .table = "", .command = style.command};
+  if constexpr (requires(const TableStyle& s) { table(answer, s); })
+    text.table = table(answer, {.width = kPageWidth, .rows = style.rows});
+  return report_page(text);
+}
+
 std::string csv(const Forecast& f) { return to_csv(f.kernels); }
 std::string csv(const GenerationForecast& f) { return to_csv(f.kernels); }
 std::string csv(const AcceleratorForecast& f) { return to_csv(f.layers); }
@@ -124,6 +136,8 @@ std::optional<std::string> view(const Answer& answer, std::string_view name,
           if (name == "table") return table(a, style);
         if constexpr (requires { json(a); })
           if (name == "json") return json(a);
+        if constexpr (requires { html(a, style); })
+          if (name == "html") return html(a, style);
         if constexpr (requires { csv(a); })
           if (name == "csv") return csv(a);
         if constexpr (requires { svg(a); })

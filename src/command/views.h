@@ -1,6 +1,6 @@
 #pragma once
 
-// The views of answers by name: "table", "json", "csv", "svg".
+// The views of answers by name: "table", "json", "html", "csv", "svg".
 
 #include <optional>
 #include <span>

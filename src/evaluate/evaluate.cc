@@ -34,16 +34,27 @@ bool set_ranks(Request& request, const std::string& option) {
   return true;
 }
 
+/// "m 4096, n 1024, k 1024"
+std::string sizes_text_of(const Kernel& kernel) {
+  const auto values = sizes_of(kernel);
+  std::string text;
+  for (size_t i = 0; const std::string_view name : type_info(kernel).sizes)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", name, values[i++]);
+  return text;
+}
+
 class Evaluator {
  public:
-  Evaluator(const Forecaster& forecaster, PredictorKind predictor)
-      : forecaster_(forecaster), predictor_(predictor) {}
+  /// `points`: how many measured kernels to list.
+  Evaluator(const Forecaster& forecaster, PredictorKind predictor, size_t points)
+      : forecaster_(forecaster), predictor_(predictor), most_points_(points) {}
 
   Evaluation run(const MeasurementSet& set) {
     result_.unmatched = set.unmatched;
     result_.unmatched.insert(result_.unmatched.end(), set.changes.begin(), set.changes.end());
     kernels(set);
     collectives(set);
+    keep_worst_points();
     for (const ModelMeasurement& m : set.models) model(m);
     for (const auto& [line, count] : skipped_)
       result_.unmatched.push_back(count == 1 ? printable(line)
@@ -98,16 +109,40 @@ class Evaluator {
         const std::string op = rows[i]->algorithm.empty()
                                    ? rows[i]->op
                                    : rows[i]->op + " (" + rows[i]->algorithm + ")";
-        samples[{found->id, op, std::string(precision_name(kernels[i])),
-                 std::string(software_name(conditions[i].software))}]
-            .push_back({rows[i]->measured_s, times[i].seconds + overhead.seconds,
-                        times[i].low_s + overhead.low_s, times[i].high_s + overhead.high_s});
+        const Key key = {found->id, op, std::string(precision_name(kernels[i])),
+                         std::string(software_name(conditions[i].software))};
+        const ErrorSample sample = {rows[i]->measured_s, times[i].seconds + overhead.seconds,
+                                    times[i].low_s + overhead.low_s,
+                                    times[i].high_s + overhead.high_s};
+        samples[key].push_back(sample);
+        if (most_points_ > 0) add_point(key, sizes_text_of(kernels[i]), sample);
       }
     }
     add_rows(samples);
   }
 
   using Key = std::tuple<std::string, std::string, std::string, std::string>;
+
+  void add_point(const Key& key, const std::string& sizes, const ErrorSample& sample) {
+    const auto& [gpu, op, dtype, software] = key;
+    result_.points.push_back({gpu, op, dtype, software, sizes, sample.measured,
+                              Interval{sample.forecast, sample.low, sample.high},
+                              100 * std::abs(sample.forecast / sample.measured - 1)});
+    // What is left out is dropped from time to time, so that memory does not grow with the file.
+    constexpr size_t kRoom = 4;
+    if (result_.points.size() >= kRoom * most_points_) keep_worst_points();
+  }
+
+  void keep_worst_points() {
+    std::vector<EvaluationPoint>& points = result_.points;
+    std::stable_sort(points.begin(), points.end(), [](const auto& a, const auto& b) {
+      return a.error_percent > b.error_percent;
+    });
+    if (points.size() <= most_points_) return;
+    result_.points_left_out += static_cast<int64_t>(points.size() - most_points_);
+    points.erase(points.begin() + static_cast<ptrdiff_t>(most_points_), points.end());
+  }
+
   void add_rows(const std::map<Key, std::vector<ErrorSample>>& samples) {
     for (const auto& [key, list] : samples) {
       EvaluationRow row = errors_of(list);
@@ -127,9 +162,11 @@ class Evaluator {
         continue;
       }
       const CollectiveTime time = forecast_of(m, *cluster);
-      samples[{cluster->device.id, label_of(m), std::string(dtype_name(m.dtype)),
-               m.exchange ? "deepep" : std::string(software_name(m.software))}]
-          .push_back({m.measured_s, time.seconds, time.low_s, time.high_s});
+      const Key key = {cluster->device.id, label_of(m), std::string(dtype_name(m.dtype)),
+                       m.exchange ? "deepep" : std::string(software_name(m.software))};
+      const ErrorSample sample = {m.measured_s, time.seconds, time.low_s, time.high_s};
+      samples[key].push_back(sample);
+      if (most_points_ > 0) add_point(key, format_bytes(m.bytes), sample);
     }
     add_rows(samples);
   }
@@ -195,6 +232,7 @@ class Evaluator {
 
   const Forecaster& forecaster_;
   const PredictorKind predictor_;
+  const size_t most_points_;
   Evaluation result_;
   std::map<std::string, std::optional<GpuRef>> gpus_;
   std::map<std::string, int> skipped_;
@@ -203,8 +241,8 @@ class Evaluator {
 }  // namespace
 
 Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
-                    const std::string& predictor) {
-  Evaluator evaluator(forecaster, parse_predictor(predictor));
+                    const std::string& predictor, size_t points) {
+  Evaluator evaluator(forecaster, parse_predictor(predictor), points);
   const MeasurementSet set = read_measurements(path);
   if (set.kernels.empty() && set.collectives.empty() && set.models.empty() && set.unmatched.empty())
     throw Error(ErrorKind::kInput,

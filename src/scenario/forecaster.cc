@@ -174,6 +174,7 @@ KernelAnswer Forecaster::explained_kernel(const std::string& op, const GpuRef& g
                                            impl_->predictor(parse_predictor(options.predictor)));
   KernelAnswer answer;
   answer.kernels = rows_of(timed);
+  answer.roofs = roofs_of(answer.kernels, device);
   for (size_t i = 0; i < timed.kernels.size(); ++i) {
     const Kernel& kernel = timed.kernels[i];
     const KernelTime& time = timed.times[i];

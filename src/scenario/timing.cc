@@ -103,7 +103,20 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   row.predictor = time.predictor;
   row.extrapolated = time.extrapolated;
   row.extrapolated_feature = time.extrapolated_feature;
+  row.computed = dtype_name(kernel.compute_dtype());
   return row;
+}
+
+std::vector<Roof> roofs_of(const std::vector<KernelForecast>& kernels, const Device& device) {
+  std::vector<Roof> roofs;
+  for (const KernelForecast& kernel : kernels) {
+    const auto known = [&](const Roof& roof) { return roof.dtype == kernel.computed; };
+    const std::optional<DType> dtype = find_dtype(kernel.computed);
+    if (!dtype || std::any_of(roofs.begin(), roofs.end(), known)) continue;
+    const double peak = device.matmul_peak(*dtype);
+    if (peak > 0) roofs.push_back({dtype_name(*dtype), peak, device.memory_bytes_per_s});
+  }
+  return roofs;
 }
 
 int64_t recomputed_flops(const Node& node, const Kernel& kernel) {

@@ -48,6 +48,9 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time);
 /// and the scores that the backward pass of fused attention computes again.
 int64_t recomputed_flops(const Node& node, const Kernel& kernel);
 
+/// A roof for each dtype that the kernels compute in and the device has a unit for.
+std::vector<Roof> roofs_of(const std::vector<KernelForecast>& kernels, const Device& device);
+
 /// One row for each event of the timeline. The names of the nodes are stored in `names`.
 std::vector<KernelForecast> describe_events(const Timeline& timeline, const Program& program,
                                             const std::vector<KernelTime>& times, TextArena& names);

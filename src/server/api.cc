@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "command/question.h"
 #include "command/views.h"
+#include "report/html.h"
 #include "scenario/internal.h"
 #include "server/body.h"
 #include "server/calls.h"
@@ -186,11 +187,16 @@ HttpResponse Api::ask(std::string_view name, std::string_view query,
   const std::string wanted = format.empty() ? "json" : format;
   std::optional<std::string> text = view(reply.answer, wanted);
   if (!text) return problem(400, fmt::format("this answer has no format '{}'", shown_name(wanted)));
-  return {.content_type = wanted == "json"  ? "application/json"
-                          : wanted == "csv" ? "text/csv; charset=utf-8"
-                          : wanted == "svg" ? "image/svg+xml"
-                                            : "text/plain; charset=utf-8",
-          .body = *std::move(text)};
+  HttpResponse response{.content_type = wanted == "json"   ? "application/json"
+                                        : wanted == "csv"  ? "text/csv; charset=utf-8"
+                                        : wanted == "svg"  ? "image/svg+xml"
+                                        : wanted == "html" ? "text/html; charset=utf-8"
+                                                           : "text/plain; charset=utf-8",
+                        .body = *std::move(text)};
+  if (wanted == "html")
+    response.headers.emplace_back("Content-Security-Policy",
+                                  report_policy() + "; frame-ancestors 'none'");
+  return response;
 }
 
 std::optional<HttpResponse> Api::refusal(const HttpRequest& request) const {

@@ -53,6 +53,7 @@ class Generation {
     if (o_.execution.skew_percent > 0 && served_.plan.ep > 1) find_mean_work(f);
     f.latency = f.request;
     f.utilization_ratio = utilization(f, 1 / f.request.value);
+    f.roofs = roofs_of(f.kernels, device_);
     if (f.continuous) {
       serve(f);
     } else {

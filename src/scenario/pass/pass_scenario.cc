@@ -188,6 +188,7 @@ Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
   run(forecast, inquiry, setup, timing);
   add_rates(forecast, model, device.matmul_peak(compute_dtype(precision.scheme, precision.dtype)));
+  forecast.roofs = roofs_of(forecast.kernels, device);
   warn_of_idle_options(warnings, used);
   warn_of_shortage(forecast, setup, inquiry.detail);
   if (inquiry.detail == Detail::kRemedies)
