@@ -14,6 +14,7 @@ import tempfile
 import time
 import unittest
 import urllib.parse
+import xml.etree.ElementTree
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import browser as browsers
@@ -268,6 +269,26 @@ class Tasks(Page):
             self.assertEqual(json.loads(printed), self.ask(question, body))
             next(button for button in buttons if button.text == "Copy Python").click()
             self.wait_until(lambda: self.text("#status").startswith(f"Copied: tilecast.{question}("), "nothing was copied")
+        self.assert_quiet()
+
+    def test_saves_files(self):
+        self.open(scenario="pass", model="gpt2", gpus="H100")
+        body = {"model": "gpt2", "gpu": "H100"}
+        self.driver.execute_script("""
+          window.saved = [];
+          URL.createObjectURL = (blob) => { blob.text().then((text) => window.saved.push(text)); return 'data:,'; };
+        """)
+
+        def save(name: str) -> str:
+            before = self.driver.execute_script("return window.saved.length")
+            buttons = self.driver.find_elements("css selector", "[data-panel='detail'] .panel-tools button")
+            next(button for button in buttons if button.text == name).click()
+            self.wait_until(lambda: self.driver.execute_script("return window.saved.length") > before, f"{name} is not saved")
+            return self.driver.execute_script("return window.saved.at(-1)")
+        self.assertEqual(json.loads(save("JSON")), self.ask("forecast", body))
+        self.assertEqual(save("CSV"), self.service.ask("POST", "/v1/forecast?format=csv", body)[2])
+        self.assertTrue(save("HTML report").lower().startswith("<!doctype html>"))
+        self.assertTrue(xml.etree.ElementTree.fromstring(save("SVG")).tag.endswith("svg"))
         self.assert_quiet()
 
     def test_dark_and_light(self):

@@ -1,5 +1,7 @@
 // What is asked, and its form in the address: a link opens the same view.
 
+import {scenarioOf} from './scenarios.js';
+
 /**
  * @typedef {object} State
  * @property {string} scenario id of a scenario
@@ -51,6 +53,7 @@ export function fromHash(hash) {
   const state = firstState();
   const words = new URLSearchParams(hash.replace(/^#/, ''));
   for (const key of TEXTS) state[key] = words.get(key) ?? state[key];
+  state.scenario = scenarioOf(state.scenario).id;
   if (words.has('gpus')) state.gpus = [...new Set(words.get('gpus').split(','))].filter(Boolean);
   if (words.has('job')) state.jobs = words.getAll('job');
   for (const [name, value] of words) {
