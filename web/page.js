@@ -3,17 +3,17 @@
 
 import {keepToken, list, Problem} from './ask.js';
 import {el} from './dom.js';
-import {copyText, modelText} from './files.js';
-import {formatBytes, formatSi} from './format.js';
-import {picker} from './picker.js';
-import {loadOf, Panel, partsOf, ratesOf, sideOf} from './results.js';
-import {optionsOf, scenarioOf, SCENARIOS, settingsOf} from './scenarios.js';
-import {clearProblems, field, settingsPanel, showProblem} from './settings.js';
+import {copyText} from './files.js';
+import {buildForm, takeFile} from './form.js';
+import {Panel} from './panel.js';
+import {loadOf, partsOf, ratesOf, sideOf} from './results.js';
+import {optionsOf, scenarioOf, settingsOf} from './scenarios.js';
+import {clearProblems, showProblem} from './settings.js';
 import {fitsLink, fromHash, toHash} from './state.js';
+import {themeButton} from './theme.js';
 
 const byId = (id) => document.getElementById(id);
 const form = byId('form');
-const theme = {light: 'light', dark: 'dark'};
 const PAUSE_MS = 150;  // after a key, where an answer takes longer than that
 
 /** What is asked. @type {import('./state.js').State} */
@@ -33,16 +33,24 @@ const say = (text) => { byId('status').textContent = text; };
 
 /** The options of the question of a scenario. */
 async function optionsFor(scenario) {
-  if (!known.groups.has(scenario.question)) known.groups.set(scenario.question, list(`options/${scenario.question}`));
-  const {groups} = await known.groups.get(scenario.question);
-  return optionsOf(scenario, groups);
+  const name = scenario.question;
+  if (!known.groups.has(name)) known.groups.set(name, list(`options/${name}`));
+  try {
+    return optionsOf(scenario, (await known.groups.get(name)).groups);
+  } catch (error) {
+    known.groups.delete(name);  // the next one asks again
+    throw error;
+  }
 }
 
 /** Takes a change, and asks. @param {Partial<State>} change */
 function change(part, {rebuild = false} = {}) {
   state = {...state, ...part};
   if (!state.gpus.includes(state.focus)) state.focus = state.gpus[0] ?? '';
-  if (rebuild) buildForm();
+  if (rebuild) {
+    invalid.clear();
+    buildForm(app).catch(fail);
+  }
   askSoon();
 }
 
@@ -54,125 +62,8 @@ function setOption(name, value, message) {
   change({options});
 }
 
-/** The radio buttons stay, so that the one that was chosen keeps the focus. */
-function scenarioField() {
-  const box = byId('scenarios');
-  for (const input of box.querySelectorAll('input')) input.checked = input.value === state.scenario;
-  if (box.firstChild) return;
-  box.replaceChildren(...SCENARIOS.map((scenario) => el('label', null,
-      el('input', {type: 'radio', name: 'scenario', value: scenario.id, checked: scenario.id === state.scenario,
-        onchange: () => change({scenario: scenario.id}, {rebuild: true})}),
-      el('span', null, scenario.title))));
-}
-
-function modelEntries() {
-  return known.models.map((model) => ({
-    value: model.name, label: model.name, detail: `${model.family}, ${formatSi(model.parameters, '')} parameters`,
-    words: `${model.name} ${model.family} ${model.note ?? ''}`.toLowerCase(),
-  }));
-}
-
-async function takeFile(file) {
-  try {
-    change({content: await modelText(file), model: file.name}, {rebuild: true});
-  } catch (error) {
-    showProblem(form, 'model', error.message);
-  }
-}
-
-function modelField() {
-  const {element, input} = picker({
-    label: 'Model', hint: 'Type to find one', entries: modelEntries(), keep: true,
-    onpick: (entry) => change({model: entry.value, content: ''}, {rebuild: Boolean(state.content)}),
-    onother: (text) => change({model: text, content: ''}, {rebuild: Boolean(state.content)}),
-  });
-  input.value = state.model;
-  const file = el('input', {type: 'file', hidden: true, 'aria-hidden': 'true', tabindex: '-1',
-    onchange: () => { if (file.files[0]) takeFile(file.files[0]); }});
-  const hint = state.content ? 'The content of a file of yours' : 'or drop one anywhere';
-  byId('model-field').replaceChildren(el('div', {'data-option': 'model'}, element,
-      el('p', {class: 'field-problem', 'data-problem': 'model'}),
-      el('p', {class: 'beside'}, el('button', {type: 'button', onclick: () => file.click()}, 'Open a config.json'), hint), file));
-}
-
-function gpuEntries() {
-  return known.gpus.map((gpu) => ({
-    value: gpu.aliases[0] ?? gpu.id, label: gpu.name,
-    detail: `${formatBytes(gpu.memory_bytes)}, ${formatSi(gpu.memory_bytes_per_s, 'B/s')}`,
-    words: [gpu.name, gpu.id, gpu.architecture, ...gpu.aliases].join(' ').toLowerCase(),
-  }));
-}
-
-function gpuField() {
-  const {element, input} = picker({
-    label: state.scenario === 'share' ? 'GPU: the first of these' : 'GPUs', hint: 'Add a GPU', entries: gpuEntries(),
-    onpick: (entry) => addGpu(entry.value), onother: addGpu,
-  });
-  input.addEventListener('keydown', (event) => {
-    if (event.key === 'Backspace' && input.value === '') removeGpu(state.gpus.at(-1));
-  });
-  const chips = state.gpus.map((gpu) => el('li', null, gpu,
-      el('button', {type: 'button', 'aria-label': `Remove ${gpu}`, onclick: () => removeGpu(gpu)}, '×')));
-  byId('gpu-field').replaceChildren(el('div', {'data-option': 'gpus'}, element,
-      el('ul', {class: 'chips', 'aria-label': 'Chosen GPUs'}, chips), el('p', {class: 'field-problem', 'data-problem': 'gpus'})));
-}
-
-function addGpu(gpu) {
-  change({gpus: [...new Set([...state.gpus, gpu])]});
-  gpuField();
-  byId('gpu-field').querySelector('input').focus();
-}
-
-function removeGpu(gpu) {
-  change({gpus: state.gpus.filter((other) => other !== gpu)});
-  gpuField();
-  byId('gpu-field').querySelector('input').focus();
-}
-
-function jobField() {
-  const box = byId('job-field');
-  box.hidden = state.scenario !== 'share';
-  if (box.hidden) return;
-  const set = (i, text) => change({jobs: state.jobs.with(i, text)});
-  const names = el('datalist', {id: 'job-models'}, known.models.map((model) => el('option', {value: model.name})));
-  const rows = state.jobs.map((job, i) => el('div', {class: 'row'},
-      el('input', {type: 'text', value: job, list: 'job-models', spellcheck: 'false', 'aria-label': `Job ${i + 1}`,
-        oninput: (event) => set(i, event.target.value)}),
-      el('button', {type: 'button', 'aria-label': `Remove job ${i + 1}`,
-        onclick: () => change({jobs: state.jobs.toSpliced(i, 1)}, {rebuild: true})}, '×')));
-  box.replaceChildren(el('div', {'data-option': 'job'}, el('span', {class: 'group-label'}, 'Jobs'), rows, names,
-      el('button', {type: 'button', onclick: () => change({jobs: [...state.jobs, 'gpt2']}, {rebuild: true})}, 'Add a job'),
-      el('p', {class: 'help'}, 'A model and its options: gpt2 mode=training batch=4'),
-      el('p', {class: 'field-problem', 'data-problem': 'job'})));
-}
-
-function rateField() {
-  const box = byId('rate-field');
-  box.hidden = state.scenario !== 'server';
-  if (box.hidden) return;
-  const input = el('input', {id: 'rates', type: 'text', value: state.rates, inputmode: 'decimal',
-    'aria-describedby': 'rates-help', oninput: () => change({rates: input.value})});
-  box.replaceChildren(el('div', {'data-option': 'rate'}, el('label', {for: 'rates'}, 'Requests per second to try'), input,
-      el('p', {id: 'rates-help', class: 'help'}, 'A list: 1,2,4,8. The service simulates each load on each GPU.'),
-      el('p', {class: 'field-problem', 'data-problem': 'rate'})));
-}
-
-async function buildForm() {
-  const asked = state.scenario;
-  scenarioField();
-  modelField();
-  byId('model-field').hidden = asked === 'share';
-  gpuField();
-  jobField();
-  rateField();
-  const scenario = scenarioOf(asked);
-  const options = await optionsFor(scenario);
-  if (asked !== state.scenario) return;  // another one was chosen meanwhile
-  const value = (option) => state.options[option.name] ?? '';
-  byId('settings').replaceChildren(settingsPanel(options,
-      (option) => field(option, value(option), scenario.usual[option.name], setOption),
-      (option) => value(option) !== '' || scenario.usual[option.name] !== undefined));
-}
+/** What the fields read and change. @type {import('./form.js').App} */
+const app = {get state() { return state; }, known, form, change, setOption, optionsFor};
 
 // ---- Answers -------------------------------------------------------------------------------------
 
@@ -312,22 +203,6 @@ function askToken() {
 
 // ---- Around them ---------------------------------------------------------------------------------
 
-function isDark() {
-  const chosen = document.documentElement.dataset.theme;
-  return chosen ? chosen === theme.dark : matchMedia('(prefers-color-scheme: dark)').matches;
-}
-
-function showTheme(chosen) {
-  if (chosen) document.documentElement.dataset.theme = chosen;
-  byId('theme').setAttribute('aria-pressed', String(isDark()));
-}
-
-function switchTheme() {
-  const chosen = isDark() ? theme.light : theme.dark;
-  localStorage.setItem('tilecast-theme', chosen);
-  showTheme(chosen);
-}
-
 async function copyLink() {
   history.replaceState(null, '', `#${toHash(state)}`);
   await copyText(location.href);
@@ -341,7 +216,7 @@ function takeDrops() {
   addEventListener('drop', (event) => {
     event.preventDefault();
     mark(false);
-    if (event.dataTransfer.files[0]) takeFile(event.dataTransfer.files[0]);
+    if (event.dataTransfer.files[0]) takeFile(app, event.dataTransfer.files[0]);
   });
 }
 
@@ -350,7 +225,7 @@ async function begin() {
   const first = answer();
   try {
     [known.models, known.gpus] = await Promise.all([list('models'), list('gpus')]);
-    await buildForm();
+    await buildForm(app);
   } catch (error) {
     fail(error);
   }
@@ -358,13 +233,13 @@ async function begin() {
 }
 
 form.addEventListener('submit', (event) => event.preventDefault());
-byId('theme').addEventListener('click', switchTheme);
+themeButton(byId('theme'));
 byId('copy-link').addEventListener('click', () => copyLink().catch((error) => say(error.message)));
 addEventListener('hashchange', () => {
   state = fromHash(location.hash);
-  buildForm();
+  invalid.clear();
+  buildForm(app).catch(fail);
   askSoon();
 });
-showTheme(localStorage.getItem('tilecast-theme'));
 takeDrops();
 begin();
