@@ -1,5 +1,5 @@
-# Writes a C++ source that holds modules and styles of web/ as one script and one style, for reports,
-# with the hashes that their Content-Security-Policy names.
+# Writes a C++ source that holds the script of reports, which is the modules of web/ one after the
+# other, and their style, with the hashes that their Content-Security-Policy names.
 # cmake -DWEB=<folder> -DSTYLES=<names> -DMODULES=<names in the order of their imports> -DOUT=<file> -P web.cmake
 cmake_minimum_required(VERSION 3.21)
 separate_arguments(MODULES UNIX_COMMAND "${MODULES}")
@@ -39,6 +39,7 @@ set(script "")
 foreach(name IN LISTS MODULES)
   file(READ ${WEB}/${name} text)
   string(REGEX REPLACE "(^|\n)import [^;]*;" "\\1" text "${text}")
+  string(REGEX REPLACE "(^|\n)export {[^;]*;" "\\1" text "${text}")
   string(REGEX REPLACE "(^|\n)export " "\\1" text "${text}")
   string(APPEND script "${text}\n")
 endforeach()
@@ -56,7 +57,7 @@ foreach(kind script style)
 endforeach()
 
 file(WRITE "${OUT}" "// Written by cmake/web.cmake.
-#include \"report/web_files.h\"
+#include \"report/page_script.h\"
 
 namespace tilecast {
 

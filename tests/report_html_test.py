@@ -168,6 +168,13 @@ class Structure(unittest.TestCase):
                              "base-uri 'none'; form-action 'none'")
             self.assertNotRegex(scripts[0], r"(?m)^(import|export) |\binnerHTML|\beval\(|\bfetch\(|XMLHttpRequest|localStorage")
 
+    def test_modules_share_their_names(self):
+        """Joined into one script, they have one scope."""
+        script = re.search(r'<script type="module">(.*?)</script>', PAGES.pages["pass"].read_text(), re.DOTALL).group(1)
+        names = re.findall(r"(?m)^(?:const|let|function|class) (\w+)", script)
+        self.assertGreater(len(names), 100)
+        self.assertEqual(sorted(names), sorted(set(names)))
+
     def test_nothing_is_loaded(self):
         for _, page in self.each():
             without_data = re.sub(r'<script type="application/json".*?</script>', "", page, flags=re.DOTALL)

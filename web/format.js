@@ -57,8 +57,14 @@ export function formatShare(ratio) {
   return (size >= 99.95 || size === 0 ? percent.toFixed(0) : percent.toFixed(1)) + ' %';
 }
 
+/** A time in s of a job that may run for hours: "12.5 h". */
+function formatHours(seconds) {
+  return seconds >= 3600 ? `${formatCount(seconds / 3600)} h` : formatSeconds(seconds);
+}
+
 const FORMATS = {
   's': formatSeconds,
+  'hours': formatHours,
   'bytes': formatBytes,
   'bytes/s': (v) => formatSi(v, 'B/s'),
   'traffic': (v) => formatSi(v, 'B'),
@@ -75,7 +81,7 @@ const FORMATS = {
 };
 
 /**
- * A number in its unit: 's', 'bytes' (of memory), 'traffic' (bytes that move), 'bytes/s', 'FLOP',
+ * A number in its unit: 's', 'hours' (a time in s, shown in hours if it is long), 'bytes' (of memory), 'traffic' (bytes that move), 'bytes/s', 'FLOP',
  * 'FLOP/s', 'FLOP/byte', 'Hz', 'W', 'J', 'share' (a ratio shown in %), '%', 'count', 'parameters',
  * or any other text, which follows the number: 'tokens/s'. A missing number is "–".
  */
@@ -105,7 +111,8 @@ const ENDINGS = [
   ['bytes_per_token', 'bytes'], ['bytes_per_sequence', 'bytes'], ['flops', 'FLOP'],
   ['_percent', '%'], ['bias_ratio', ''], ['tie_ratio', 'share'], ['utilization_ratio', 'share'],
   ['mfu_ratio', 'share'], ['busy_ratio', 'share'], ['_share', 'share'], ['utilization', 'share'],
-  ['memory_reserve', 'share'], ['_hz', 'Hz'], ['_w', 'W'], ['_j', 'J'], ['parameters', 'parameters'],
+  ['memory_reserve', 'share'], ['_hz', 'Hz'], ['_w', 'W'], ['_j', 'J'],
+  ['parameters', 'parameters'],
   ['cache_use', 'share'], ['acceptance_rate', 'share'],
 ];
 

@@ -12,64 +12,90 @@ import {format} from './format.js';
  * @property {string} [hint]  what the column is
  */
 
+/** A column of texts. @returns {Column} */
+export const words = (label, get, hint) => ({label, get, hint});
+/** A column of numbers in a unit of `format`. @returns {Column} */
+export const numbers = (label, unit, get, hint) => ({label, unit, get, hint});
+/** A column of intervals: `get` gives both ends, the lower one sorts. @returns {Column} */
+export function ranges(label, unit, get, hint) {
+  const show = (row) => {
+    const [low, high] = get(row);
+    return typeof low === 'number' ? `${format(low, unit)} to ${format(high, unit)}` : '–';
+  };
+  return {label, unit, hint, show, get: (row) => get(row)[0]};
+}
+
 /**
  * A table; the first rows are shown, a button shows the rest.
  * @param {Column[]} columns
  * @param {object[]} rows
- * @param {{caption?: string, first?: number, sort?: number}} options
+ * @param {{caption?: string, first?: number, sort?: number}} [options]
  *   `first`: rows to show before "show all"; `sort`: index of the column that rows come sorted by,
  *   falling
  */
 export function table(columns, rows, options = {}) {
-  const state = {rows: [...rows], column: options.sort ?? -1, falling: true,
-                 most: options.first ?? 20};
+  const state = {rows, column: options.sort ?? -1, falling: true, most: options.first ?? 20};
+  const heads = columns.map((column, i) => head(column, () => sortBy(i)));
   const body = el('tbody');
-  const heads = columns.map((column, i) => el(
-      'th', {scope: 'col', class: column.unit !== undefined ? 'number' : null, title: column.hint},
-      el('button', {type: 'button', onclick: () => sortBy(i)}, column.label)));
-  const more = el('button', {type: 'button', class: 'more', onclick: () => { state.most = Infinity; draw(); }});
+  const more = el('button', {type: 'button', class: 'more', onclick: showAll});
 
+  function showAll() {
+    state.most = Infinity;
+    draw();
+  }
   function sortBy(i) {
+    // Numbers begin with the largest, texts with the first.
     state.falling = state.column === i ? !state.falling : columns[i].unit !== undefined;
     state.column = i;
     state.rows = sorted(rows, columns[i].get, state.falling);
     draw();
   }
   function draw() {
-    heads.forEach((head, i) => {
-      if (i === state.column) head.setAttribute('aria-sort', state.falling ? 'descending' : 'ascending');
-      else head.removeAttribute('aria-sort');
+    heads.forEach((node, i) => {
+      const order = state.falling ? 'descending' : 'ascending';
+      if (i === state.column) node.setAttribute('aria-sort', order);
+      else node.removeAttribute('aria-sort');
     });
-    body.replaceChildren(...state.rows.slice(0, state.most).map((row) => el('tr', null, columns.map((c) => cell(c, row)))));
+    const shown = state.rows.slice(0, state.most);
+    body.replaceChildren(...shown.map((row) => el('tr', null, columns.map((c) => cell(c, row)))));
     more.hidden = rows.length <= state.most;
     more.textContent = `show all ${rows.length}`;
   }
   if (state.column >= 0) state.rows = sorted(rows, columns[state.column].get, true);
   draw();
-  return el('div', null, el('div', {class: 'scroll', tabindex: '0', role: 'region', 'aria-label': options.caption ?? 'table'},
-      el('table', null, options.caption ? el('caption', null, options.caption) : null,
-         el('thead', null, el('tr', null, heads)), body)), more);
+  const whole = el('table', null, options.caption ? el('caption', null, options.caption) : null,
+                   el('thead', null, el('tr', null, heads)), body);
+  const about = {tabindex: '0', role: 'region', 'aria-label': options.caption ?? 'table'};
+  return el('div', null, el('div', {class: 'scroll', ...about}, whole), more);
+}
+
+function head(column, onclick) {
+  const kind = column.unit !== undefined ? 'number' : null;
+  return el('th', {scope: 'col', class: kind, title: column.hint},
+            el('button', {type: 'button', onclick}, column.label));
 }
 
 function cell(column, row) {
+  if (column.show) return el('td', {class: 'number'}, column.show(row));
   const value = column.get(row);
-  const shown = column.show ? column.show(row) : column.unit !== undefined ? format(value, column.unit) : value ?? '–';
-  return el('td', {class: column.unit !== undefined ? 'number' : textClass(shown)}, shown);
+  if (column.unit !== undefined) return el('td', {class: 'number'}, format(value, column.unit));
+  return el('td', {class: textClass(value)}, value ?? '–');
 }
 
 /** Ids stay in one line, sentences get room. */
-function textClass(shown) {
-  if (typeof shown !== 'string' || shown.length < 12) return null;
-  return !shown.includes(' ') && shown.length < 48 ? 'id' : 'sentence';
+function textClass(text) {
+  if (typeof text !== 'string' || text.length < 12) return null;
+  return !text.includes(' ') && text.length < 48 ? 'id' : 'sentence';
 }
 
 /** Rows by a value; those without one come last. */
 function sorted(rows, get, falling) {
-  const missing = (v) => v === null || v === undefined;
+  const isMissing = (v) => v === null || v === undefined;
+  const order = (x, y) =>
+      (typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y)));
   return [...rows].sort((a, b) => {
     const x = get(a), y = get(b);
-    if (missing(x) || missing(y)) return missing(x) - missing(y);
-    const order = typeof x === 'number' && typeof y === 'number' ? x - y : String(x).localeCompare(String(y));
-    return falling ? -order : order;
+    if (isMissing(x) || isMissing(y)) return isMissing(x) - isMissing(y);
+    return falling ? -order(x, y) : order(x, y);
   });
 }

@@ -3,119 +3,194 @@
 import {bars, scatter} from './charts.js';
 import {el} from './dom.js';
 import {format} from './format.js';
-import {figure, headline, optionsSection, section, valueText} from './parts.js';
-import {table} from './table.js';
+import {figure, headline, limitAt, optionsSection, section, valueText} from './parts.js';
+import {numbers, ranges, table, words} from './table.js';
+
+const nameOf = (gpu) => gpu.gpu_name || gpu.gpu;
+const labelOfGpu = (gpu) => (gpu.fits ? nameOf(gpu) : `${nameOf(gpu)} (does not fit)`);
+const timeFigure = (name, f) =>
+    figure(name, f.latency_s, 's', {low: f.latency_low_s, high: f.latency_high_s});
 
 /** The same request on several GPUs. */
 export function viewGpus(c, {command}) {
-  const timed = c.gpus.filter((g) => g.latency_s !== null && g.latency_s !== undefined);
-  const isServer = c.gpus.some((g) => g.ttft);
+  const timed = c.gpus.filter((gpu) => typeof gpu.latency_s === 'number');
+  const fitting = timed.filter((gpu) => gpu.fits);
   return [
     headline({
-      title: `${c.model} on ${c.gpus.length} GPUs`, answer: c,
+      title: `${c.model} on ${c.gpus.length} GPUs`,
       subtitle: c.gpus_each > 1 ? `${c.gpus_each} of each kind` : undefined,
-      figures: timed.filter((g) => g.fits).slice(0, 4).map(
-          (g) => figure(g.gpu_name || g.gpu, g.latency_s, 's', {low: g.latency_low_s, high: g.latency_high_s})),
+      answer: c,
+      figures: fitting.slice(0, 4).map((gpu) => timeFigure(nameOf(gpu), gpu)),
     }),
-    section('Time', timeBars(timed, 'latency_s', isServer ? 'Mean time of a request' : 'Time, with its 80 % interval'),
-            isServer ? [limitBars(c, timed, 'ttft', 'Time to first token, p99'), limitBars(c, timed, 'tpot', 'Time per output token, p99')] : tokenBars(timed)),
-    section('Memory', bars(c.gpus.filter((g) => g.peak_bytes).map((g) => ({
-      label: g.gpu_name || g.gpu, value: g.peak_bytes, muted: !g.fits, color: g.fits ? 2 : 1,
-      note: [`${format(g.usable_bytes, 'bytes')} usable`, g.fits ? 'it fits' : 'it does not fit']})),
-                           {title: 'Memory that is needed', unit: 'bytes'})),
+    section('Time', timeCharts(c, timed)),
+    section('Memory', memoryBars(c.gpus.filter((gpu) => gpu.peak_bytes))),
     section('All GPUs', gpuTable(c.gpus), remarks(c.gpus)),
     optionsSection(c, command),
   ];
 }
 
-const gpuLabel = (g) => `${g.gpu_name || g.gpu}${g.fits ? '' : ' (does not fit)'}`;
-
-function timeBars(gpus, name, title) {
+function timeCharts(c, gpus) {
   if (gpus.length === 0) return null;
-  const stem = name.replace(/_s$/, '');
-  return bars(gpus.map((g) => ({
-    label: gpuLabel(g), value: g[name], low: g[`${stem}_low_s`], high: g[`${stem}_high_s`], muted: !g.fits,
-    note: [g.overlaps_row_above ? 'as fast as the one above, within the intervals' : null, ...(g.warnings ?? [])].filter(Boolean)})),
-              {title, unit: 's'});
+  const isServer = gpus.some((gpu) => gpu.ttft);
+  const title = isServer ? 'Mean time of a request' : 'Time, with its 80 % interval';
+  const times = bars(gpus.map(timeRow), {title, unit: 's'});
+  if (!isServer) return [times, tokenBars(gpus)];
+  return [
+    times,
+    limitBars(c, gpus, 'ttft', 'Time to first token, p99'),
+    limitBars(c, gpus, 'tpot', 'Time per output token, p99'),
+  ];
+}
+
+function timeRow(gpu) {
+  const overlap = 'as fast as the one above, within the intervals';
+  return {
+    label: labelOfGpu(gpu),
+    value: gpu.latency_s,
+    low: gpu.latency_low_s,
+    high: gpu.latency_high_s,
+    muted: !gpu.fits,
+    note: [gpu.overlaps_row_above ? overlap : null, ...(gpu.warnings ?? [])].filter(Boolean),
+  };
 }
 
 /** TTFT or TPOT of servers, with the limit that was asked. */
 function limitBars(c, gpus, name, title) {
-  const limit = c.options?.[`${name}_s`];
-  const shown = gpus.filter((g) => g[name]);
-  if (shown.length === 0) return null;
-  return bars(shown.map((g) => ({label: gpuLabel(g), value: g[name].seconds, low: g[name].low_s, high: g[name].high_s, muted: !g.keeps_up,
-                                 note: g.keeps_up ? [] : 'it does not keep up: the times grow with the run'})),
-              {title, unit: 's', limit: limit ? {value: Number(limit), label: 'limit'} : undefined});
+  const row = (gpu) => ({
+    label: labelOfGpu(gpu),
+    value: gpu[name].seconds,
+    low: gpu[name].low_s,
+    high: gpu[name].high_s,
+    muted: !gpu.keeps_up,
+    note: gpu.keeps_up ? [] : 'it does not keep up: the times grow with the run',
+  });
+  const shown = gpus.filter((gpu) => gpu[name]);
+  const limit = limitAt(c.options?.[`${name}_s`], 'limit');
+  return shown.length === 0 ? null : bars(shown.map(row), {title, unit: 's', limit});
 }
 
 function tokenBars(gpus) {
-  const shown = gpus.filter((g) => g.tokens_per_s);
-  return shown.length === 0 ? null : bars(shown.map((g) => ({label: gpuLabel(g), value: g.tokens_per_s, color: 2, muted: !g.fits})),
-                                          {title: 'Throughput', unit: 'tokens/s'});
+  const row = (gpu) =>
+      ({label: labelOfGpu(gpu), value: gpu.tokens_per_s, color: 2, muted: !gpu.fits});
+  const shown = gpus.filter((gpu) => gpu.tokens_per_s);
+  if (shown.length === 0) return null;
+  return bars(shown.map(row), {title: 'Throughput', unit: 'tokens/s'});
+}
+
+function memoryBars(gpus) {
+  const row = (gpu) => ({
+    label: nameOf(gpu),
+    value: gpu.peak_bytes,
+    muted: !gpu.fits,
+    color: gpu.fits ? 2 : 1,
+    note: [`${format(gpu.usable_bytes, 'bytes')} usable`, gpu.fits ? 'it fits' : 'it does not fit'],
+  });
+  if (gpus.length === 0) return null;
+  return bars(gpus.map(row), {title: 'Memory that is needed', unit: 'bytes'});
 }
 
 function gpuTable(gpus) {
-  const has = (name) => gpus.some((g) => g[name] !== null && g[name] !== undefined);
-  return table([
-    {label: 'GPU', get: (g) => g.gpu_name || g.gpu},
-    {label: 'fits', get: (g) => (g.error ? '–' : valueText(g.fits))},
-    {label: 'time', get: (g) => g.latency_s, unit: 's'},
-    {label: '80 % interval', get: (g) => g.latency_low_s, unit: 's', show: (g) => (g.latency_s ? `${format(g.latency_low_s, 's')} to ${format(g.latency_high_s, 's')}` : '–')},
-    ...(has('ttft_s') ? [{label: 'TTFT', get: (g) => g.ttft_s, unit: 's'}, {label: 'TPOT', get: (g) => g.tpot_s, unit: 's'}] : []),
-    ...(has('tokens_per_s') ? [{label: 'tokens/s', get: (g) => g.tokens_per_s, unit: 'count'}] : []),
-    ...(has('goodput_requests_per_s') ? [{label: 'goodput', get: (g) => g.goodput_requests_per_s, unit: 'requests/s'}] : []),
-    {label: 'memory', get: (g) => g.peak_bytes, unit: 'bytes'}, {label: 'usable', get: (g) => g.usable_bytes, unit: 'bytes'},
-    {label: 'HFU', get: (g) => g.utilization_ratio, unit: 'share'},
-  ], gpus, {first: 50});
+  const has = (name) => gpus.some((gpu) => typeof gpu[name] === 'number');
+  const columns = [
+    words('GPU', nameOf),
+    words('fits', (gpu) => (gpu.error ? '–' : valueText(gpu.fits))),
+    numbers('time', 's', (gpu) => gpu.latency_s),
+    ranges('80 % interval', 's', (gpu) => [gpu.latency_low_s, gpu.latency_high_s]),
+    has('ttft_s') ? numbers('TTFT', 's', (gpu) => gpu.ttft_s) : null,
+    has('tpot_s') ? numbers('TPOT', 's', (gpu) => gpu.tpot_s) : null,
+    has('tokens_per_s') ? numbers('tokens/s', 'count', (gpu) => gpu.tokens_per_s) : null,
+    has('goodput_requests_per_s') ?
+        numbers('goodput', 'requests/s', (gpu) => gpu.goodput_requests_per_s) : null,
+    numbers('memory', 'bytes', (gpu) => gpu.peak_bytes),
+    numbers('usable', 'bytes', (gpu) => gpu.usable_bytes),
+    numbers('HFU', 'share', (gpu) => gpu.utilization_ratio),
+  ];
+  return table(columns.filter(Boolean), gpus, {first: 50});
 }
 
 /** Why a GPU has no forecast, and what is not certain. */
 function remarks(gpus) {
-  const texts = gpus.flatMap((g) => [g.error, ...(g.warnings ?? [])].filter(Boolean).map((text) => `${g.gpu_name || g.gpu}: ${text}`));
-  return texts.length === 0 ? null : el('ul', {class: 'note'}, texts.map((text) => el('li', null, text)));
+  const of = (gpu) => [gpu.error, ...(gpu.warnings ?? [])].filter(Boolean);
+  const texts = gpus.flatMap((gpu) => of(gpu).map((text) => `${nameOf(gpu)}: ${text}`));
+  if (texts.length === 0) return null;
+  return el('ul', {class: 'note'}, texts.map((text) => el('li', null, text)));
 }
 
 /** Two forecasts side by side. */
 export function viewComparison(c, {command}) {
-  const sides = [c.a, c.b];
-  const timeOf = (s) => ({label: s.name, value: s.latency_s, low: s.latency_low_s, high: s.latency_high_s});
   return [
     headline({
-      title: `${c.a.name} beside ${c.b.name}`, answer: c,
-      subtitle: c.overlaps ? 'The intervals overlap: which of the two is faster is not certain.' : 'The intervals do not overlap.',
+      title: `${c.a.name} beside ${c.b.name}`,
+      subtitle: c.overlaps ?
+          'The intervals overlap: which of the two is faster is not certain.' :
+          'The intervals do not overlap.',
+      answer: c,
       figures: [
-        figure(c.a.name, c.a.latency_s, 's', {low: c.a.latency_low_s, high: c.a.latency_high_s}),
-        figure(c.b.name, c.b.latency_s, 's', {low: c.b.latency_low_s, high: c.b.latency_high_s}),
+        timeFigure(c.a.name, c.a),
+        timeFigure(c.b.name, c.b),
         figure('second over first', c.ratio, ''),
       ],
     }),
-    section('Totals', bars(sides.map(timeOf), {title: 'Time, with its 80 % interval', unit: 's'}), table([
-      {label: 'forecast', get: (s) => s.name}, {label: 'model', get: (s) => s.model}, {label: 'GPU', get: (s) => s.gpu},
-      {label: 'dtype', get: (s) => s.dtype}, {label: 'time', get: (s) => s.latency_s, unit: 's'},
-      {label: 'TTFT', get: (s) => s.ttft_s, unit: 's'}, {label: 'TPOT', get: (s) => s.tpot_s, unit: 's'},
-      {label: 'tokens/s', get: (s) => s.tokens_per_s, unit: 'count'}, {label: 'memory', get: (s) => s.peak_bytes, unit: 'bytes'},
-      {label: 'fits', get: (s) => valueText(s.fits)}], sides, {})),
-    section('Where they differ', kernelScatter(c), table([
-      {label: 'kernels', get: (k) => k.name}, {label: 'operator', get: (k) => k.op}, {label: 'phase', get: (k) => k.phase},
-      {label: c.a.name, get: (k) => k.a_s, unit: 's'}, {label: c.b.name, get: (k) => k.b_s, unit: 's'},
-      {label: 'difference', get: (k) => k.difference_s, unit: 's'},
-      {label: 'launches', get: (k) => k.a_count, unit: 'count', show: (k) => `${format(k.a_count)} / ${format(k.b_count)}`}],
-      c.kernels, {first: 20, caption: 'Kernels, the largest difference first'})),
+    section('Totals', totals([c.a, c.b])),
+    section('Where they differ', kernelScatter(c), kernelDifferences(c)),
     section('Memory', table([
-      {label: 'part', get: (m) => m.name}, {label: c.a.name, get: (m) => m.a_bytes, unit: 'bytes'},
-      {label: c.b.name, get: (m) => m.b_bytes, unit: 'bytes'}, {label: 'difference', get: (m) => m.difference_bytes, unit: 'bytes'}], c.memory, {})),
-    c.options.length > 0 ? section('Options that differ', table([
-      {label: 'option', get: (o) => o.option}, {label: c.a.name, get: (o) => o.a}, {label: c.b.name, get: (o) => o.b}], c.options, {})) : null,
+      words('part', (part) => part.name),
+      numbers(c.a.name, 'bytes', (part) => part.a_bytes),
+      numbers(c.b.name, 'bytes', (part) => part.b_bytes),
+      numbers('difference', 'bytes', (part) => part.difference_bytes),
+    ], c.memory)),
+    c.options.length === 0 ? null : section('Options that differ', table([
+      words('option', (option) => option.option),
+      words(c.a.name, (option) => option.a),
+      words(c.b.name, (option) => option.b),
+    ], c.options)),
     optionsSection({}, command),
   ];
 }
 
-function kernelScatter(c) {
-  const both = c.kernels.filter((k) => k.a_s > 0 && k.b_s > 0);
-  if (both.length < 2) return null;
-  return scatter(both.map((k) => ({x: k.a_s, y: k.b_s, label: k.name, note: [k.op, k.phase]})), {
-    title: 'Time of each kind of kernel in both; on the line it is the same', diagonal: true,
-    x: {label: c.a.name, unit: 's', log: true}, y: {label: c.b.name, unit: 's', log: true}});
+function totals(sides) {
+  const row = (side) => ({
+    label: side.name, value: side.latency_s, low: side.latency_low_s, high: side.latency_high_s,
+  });
+  return [
+    bars(sides.map(row), {title: 'Time, with its 80 % interval', unit: 's'}),
+    table([
+      words('forecast', (side) => side.name),
+      words('model', (side) => side.model),
+      words('GPU', (side) => side.gpu),
+      words('dtype', (side) => side.dtype),
+      numbers('time', 's', (side) => side.latency_s),
+      numbers('TTFT', 's', (side) => side.ttft_s),
+      numbers('TPOT', 's', (side) => side.tpot_s),
+      numbers('tokens/s', 'count', (side) => side.tokens_per_s),
+      numbers('memory', 'bytes', (side) => side.peak_bytes),
+      words('fits', (side) => valueText(side.fits)),
+    ], sides),
+  ];
 }
 
+function kernelScatter(c) {
+  const both = c.kernels.filter((kernel) => kernel.a_s > 0 && kernel.b_s > 0);
+  if (both.length < 2) return null;
+  const point = (kernel) =>
+      ({x: kernel.a_s, y: kernel.b_s, label: kernel.name, note: [kernel.op, kernel.phase]});
+  return scatter(both.map(point), {
+    title: 'Time of each kind of kernel in both; on the line it is the same',
+    diagonal: true,
+    x: {label: c.a.name, unit: 's', log: true},
+    y: {label: c.b.name, unit: 's', log: true},
+  });
+}
+
+function kernelDifferences(c) {
+  return table([
+    words('kernels', (kernel) => kernel.name),
+    words('operator', (kernel) => kernel.op),
+    words('phase', (kernel) => kernel.phase),
+    numbers(c.a.name, 's', (kernel) => kernel.a_s),
+    numbers(c.b.name, 's', (kernel) => kernel.b_s),
+    numbers('difference', 's', (kernel) => kernel.difference_s),
+    numbers('launches of the first', 'count', (kernel) => kernel.a_count),
+    numbers('of the second', 'count', (kernel) => kernel.b_count),
+  ], c.kernels, {first: 20, caption: 'Kernels, the largest difference first'});
+}

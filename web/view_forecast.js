@@ -1,96 +1,123 @@
-// Forecasts: a pass or training step, on one GPU or several; text generation and servers; an
-// accelerator; memory over time; one kernel; one collective.
+// Forecasts of a pass or training step, on one GPU or several; of text generation and servers; of
+// an accelerator.
 
-import {bars, lines, partBars, stacked} from './charts.js';
+import {bars, lines, partBars} from './charts.js';
 import {el} from './dom.js';
 import {format, formatInterval, labelOf} from './format.js';
-import {anyRecord, figure, headline, kernelBars, kernelRoofline, kernelSection, kernelTable, memoryFigure,
-        memorySection, optionsSection, partsOf, section, shapeText} from './parts.js';
-import {table} from './table.js';
+import {kernelBars, kernelRoofline, kernelSection, kernelTable} from './kernels.js';
+import {
+  anyRecord, figure, headline, limitAt, memoryFigure, memorySection, optionsSection, partsBar,
+  section,
+} from './parts.js';
+import {numbers, table, words} from './table.js';
 
 const gpuOf = (f) => f.gpu_name || f.gpu;
+const ends = (time) => ({low: time.low_s, high: time.high_s});
+const latencyEnds = (f) => ({low: f.latency_low_s, high: f.latency_high_s});
+const several = (count, name) => (count > 1 ? `${count} × ${name}` : name);
+
+/** Parts of a bar from the fields of a record that are above 0. */
+const secondsOf = (record, names) => names.filter((name) => record[name] > 0)
+    .map((name) => ({name: labelOf(name), value: record[name]}));
+
+// ---- One pass or training step ----------------------------------------------------------------
 
 /** One pass or training step. */
 export function viewPass(f, {command}) {
-  const training = f.mode === 'training';
-  const ranks = f.ranks ?? 1;
   return [
     headline({
-      title: `${f.model} on ${ranks > 1 ? `${ranks} × ` : ''}${gpuOf(f)}`,
-      subtitle: `${f.mode}, batch ${format(f.batch)}, ${format(f.seq)} tokens a sequence, ${f.dtype}` +
-          (f.cluster ? `, cluster ${f.cluster}` : ''),
+      title: `${f.model} on ${several(f.ranks ?? 1, gpuOf(f))}`,
+      subtitle: `${f.mode}, batch ${format(f.batch)}, ${format(f.seq)} tokens a sequence, ` +
+          f.dtype + (f.cluster ? `, cluster ${f.cluster}` : ''),
       answer: f,
-      figures: [
-        figure(training ? 'time of a step' : 'time of a pass', f.latency_s, 's', {low: f.latency_low_s, high: f.latency_high_s}),
-        memoryFigure(f.memory),
-        figure('throughput', f.tokens_per_s, 'tokens/s'),
-        figure('MFU', f.mfu_ratio, 'share', {note: 'of the peak for the dtype'}),
-        figure('the GPU waits for the host', f.host_wait_s, 's'),
-        figure('parameters', f.parameters, 'parameters'),
-        f.training_run ? figure('training run', f.training_run.days, 'days', {note: `${format(f.training_run.gpu_hours)} GPU hours`}) : null,
-      ],
+      figures: passFigures(f),
     }),
-    section('Parts of the time', passParts(f), stages(f)),
+    section('Parts of the time', passParts(f), stages(f.stages ?? [])),
     kernelSection(f.kernels, f.roofs),
     memorySection(f.memory),
-    f.rank_tables ? section('Embedding tables of the ranks', anyRecord({ranks: f.rank_tables})) : null,
+    f.rank_tables ?
+        section('Embedding tables of the ranks', anyRecord({ranks: f.rank_tables})) : null,
     optionsSection(f, command),
+  ];
+}
+
+function passFigures(f) {
+  const run = f.training_run;
+  return [
+    figure(f.mode === 'training' ? 'time of a step' : 'time of a pass', f.latency_s, 's',
+           latencyEnds(f)),
+    memoryFigure(f.memory),
+    figure('throughput', f.tokens_per_s, 'tokens/s'),
+    figure('MFU', f.mfu_ratio, 'share', {note: 'of the peak for the dtype'}),
+    figure('the GPU waits for the host', f.host_wait_s, 's'),
+    figure('parameters', f.parameters, 'parameters'),
+    run ? figure('training run', run.days, 'days', {note: `${format(run.gpu_hours)} GPU hours`}) :
+          null,
   ];
 }
 
 /** Those that sum up to the latency (docs/reference/results.md, forward_s). */
-const PASS_PARTS = ['forward_s', 'backward_s', 'optimizer_s', 'gradient_copies_s', 'slowed_s',
-                    'exposed_communication_s', 'bubble_s'];
-
-const secondsOf = (record, names) => names.filter((name) => record[name] > 0)
-    .map((name) => ({name: labelOf(name), value: record[name]}));
+const PASS_PARTS = [
+  'forward_s', 'backward_s', 'optimizer_s', 'gradient_copies_s', 'slowed_s',
+  'exposed_communication_s', 'bubble_s',
+];
 
 function passParts(f) {
   const parts = secondsOf(f, PASS_PARTS);
-  if (parts.length < 2) return null;
-  return partBars([{label: '', parts}], {title: 'What the step is made of', unit: 's'});
+  return parts.length < 2 ? null : partsBar(parts, {title: 'What the step is made of', unit: 's'});
 }
 
-function stages(f) {
-  if (!f.stages || f.stages.length < 2) return null;
-  const time = ['compute_s', 'exposed_communication_s', 'bubble_s'];
+const STAGE_PARTS = ['compute_s', 'exposed_communication_s', 'bubble_s'];
+
+function stages(list) {
+  if (list.length < 2) return [];
+  const row = (stage) => ({
+    label: `stage ${stage.stage}`,
+    parts: secondsOf(stage, STAGE_PARTS),
+    note: `${stage.layers} layers, peak ${format(stage.peak_bytes, 'bytes')}`,
+  });
   return [
-    partBars(f.stages.map((s) => ({label: `stage ${s.stage}`, parts: secondsOf(s, time),
-                                   note: `${s.layers} layers, peak ${format(s.peak_bytes, 'bytes')}`})),
-             {title: 'Pipeline stages', unit: 's'}),
+    partBars(list.map(row), {title: 'Pipeline stages', unit: 's'}),
     table([
-      {label: 'stage', get: (s) => s.stage, unit: 'count'}, {label: 'layers', get: (s) => s.layers, unit: 'count'},
-      ...time.map((name) => ({label: labelOf(name), get: (s) => s[name], unit: 's'})),
-      {label: 'peak memory', get: (s) => s.peak_bytes, unit: 'bytes'}], f.stages, {}),
+      numbers('stage', 'count', (stage) => stage.stage),
+      numbers('layers', 'count', (stage) => stage.layers),
+      ...STAGE_PARTS.map((name) => numbers(labelOf(name), 's', (stage) => stage[name])),
+      numbers('peak memory', 'bytes', (stage) => stage.peak_bytes),
+    ], list),
   ];
 }
+
+// ---- Text generation --------------------------------------------------------------------------
+
+const MODEL_FIELDS = [
+  'parameters', 'active_parameters', 'flops_per_token', 'kv_bytes_per_token',
+  'window_bytes_per_token', 'window_tokens', 'state_bytes_per_sequence',
+];
 
 /** Text generation, and servers. */
 export function viewGeneration(f, {command}) {
-  const under = f.serving ? f.serving.steady ?? f.serving.all : null;
+  const load = f.serving ? loadText(f.serving) : `batch ${format(f.batch)}`;
+  const model = Object.fromEntries(MODEL_FIELDS.map((name) => [name, f[name]]));
   return [
     headline({
-      title: `${f.model} on ${f.gpus > 1 ? `${f.gpus} × ` : ''}${gpuOf(f)}`,
+      title: `${f.model} on ${several(f.gpus, gpuOf(f))}`,
       subtitle: `${f.software}, prompt ${format(f.prompt)}, output ${format(f.output)} tokens, ` +
-          (f.serving ? loadText(f.serving) : `batch ${format(f.batch)}`) + `, ${f.dtype}, cache ${f.kv_dtype}`,
-      answer: f, figures: under ? serverFigures(f, under) : batchFigures(f),
+          `${load}, ${f.dtype}, cache ${f.kv_dtype}`,
+      answer: f,
+      figures: f.serving ? serverFigures(f) : batchFigures(f),
     }),
-    under ? serverSection(f.serving) : null,
-    course(f),
+    f.serving ? serverSection(f.serving) : null,
+    course(f.course ?? []),
     stepSection(f.prefill, f.roofs, 'The prefill step'),
     stepSection(f.decode, f.roofs, 'The decode step in the middle of the output'),
-    f.vision?.step ? stepSection(f.vision.step, f.roofs, 'The vision tower') : null,
+    stepSection(f.vision?.step, f.roofs, 'The vision tower'),
     memorySection(f.memory),
     f.cache_pool ? section('The cache of the server', anyRecord(f.cache_pool)) : null,
     f.drafts ? section('Speculative decoding', anyRecord(f.drafts)) : null,
-    section('The model', anyRecord(Object.fromEntries(
-        ['parameters', 'active_parameters', 'flops_per_token', 'kv_bytes_per_token', 'window_bytes_per_token',
-         'window_tokens', 'state_bytes_per_sequence'].map((name) => [name, f[name]])))),
+    section('The model', anyRecord(model)),
     optionsSection(f, command),
   ];
 }
-
-const ends = (time) => ({low: time.low_s, high: time.high_s});
 
 function loadText(serving) {
   if (serving.rate) return `${format(serving.rate)} requests/s`;
@@ -99,149 +126,146 @@ function loadText(serving) {
 }
 
 function batchFigures(f) {
+  const time = (label, interval) => figure(label, interval.seconds, 's', ends(interval));
   return [
-    figure('time to first token', f.time_to_first_token.seconds, 's', ends(f.time_to_first_token)),
-    figure('time per output token', f.time_per_output_token.seconds, 's', ends(f.time_per_output_token)),
-    figure('whole request', f.request.seconds, 's', ends(f.request)),
+    time('time to first token', f.time_to_first_token),
+    time('time per output token', f.time_per_output_token),
+    time('whole request', f.request),
     figure('throughput', f.tokens_per_s, 'tokens/s', {note: 'written'}),
     memoryFigure(f.memory),
   ];
 }
 
-function serverFigures(f, under) {
-  const p99 = (d) => [d.p99.seconds, 's', ends(d.p99)];
+/** What a reader is shown: the steady part, else the whole run. */
+const partOf = (serving) => serving.steady ?? serving.all;
+
+function serverFigures(f) {
+  const part = partOf(f.serving);
+  const p99 = (label, times) => figure(`${label}, p99`, times.p99.seconds, 's', ends(times.p99));
   return [
-    figure('time to first token, p99', ...p99(under.time_to_first_token)),
-    figure('time per output token, p99', ...p99(under.time_per_output_token)),
-    figure('end to end, p99', ...p99(under.end_to_end)),
-    figure('throughput', under.output_tokens_per_s, 'tokens/s', {note: `${format(under.requests_per_s)} requests/s`}),
-    figure('goodput', f.serving.goodput_requests_per_s, 'requests/s', {note: 'requests that meet the limits'}),
-    figure('the server', f.serving.keeps_up ? 'keeps up' : 'does not keep up', '', {good: f.serving.keeps_up}),
+    p99('time to first token', part.time_to_first_token),
+    p99('time per output token', part.time_per_output_token),
+    p99('end to end', part.end_to_end),
+    figure('throughput', part.output_tokens_per_s, 'tokens/s',
+           {note: `${format(part.requests_per_s)} requests/s`}),
+    figure('goodput', f.serving.goodput_requests_per_s, 'requests/s',
+           {note: 'requests that meet the limits'}),
+    figure('the server', f.serving.keeps_up ? 'keeps up' : 'does not keep up', '',
+           {good: f.serving.keeps_up}),
     memoryFigure(f.memory),
   ];
 }
 
+const REQUEST_TIMES = {
+  time_to_first_token: {title: 'Time to first token of requests', limit: 'ttft_s'},
+  time_per_output_token: {title: 'Time per output token of requests', limit: 'tpot_s'},
+  end_to_end: {title: 'Requests from end to end', limit: ''},
+};
+
 function serverSection(serving) {
-  const under = serving.steady ?? serving.all;
-  const rows = ['time_to_first_token', 'time_per_output_token', 'end_to_end'];
-  const limits = {time_to_first_token: serving.ttft_s, time_per_output_token: serving.tpot_s};
-  const charts = rows.map((name) => bars(
-      ['mean', 'median', 'p99'].map((kind) => ({label: kind, value: under[name][kind].seconds, ...ends(under[name][kind])})),
-      {title: `${labelOf(name)[0].toUpperCase()}${labelOf(name).slice(1)} of requests`, unit: 's',
-       limit: limits[name] ? {value: limits[name], label: 'limit'} : undefined}));
-  return section('The server under load', charts,
-                 el('p', {class: 'note'}, serving.steady
-                     ? `Of ${format(under.requests)} requests in the steady part: without the first and the last ${format(serving.most_in_flight)}.`
-                     : `Of all ${format(under.requests)} requests: too few for a steady part.`),
-                 el('details', null, el('summary', null, 'All numbers of the server'), anyRecord(serving)));
+  const part = partOf(serving);
+  const chart = ([name, {title, limit}]) => {
+    const times = part[name];
+    const row = (kind) => ({label: kind, value: times[kind].seconds, ...ends(times[kind])});
+    return bars(['mean', 'median', 'p99'].map(row),
+                {title, unit: 's', limit: limitAt(serving[limit], 'limit')});
+  };
+  const note = serving.steady ?
+      `Of ${format(part.requests)} requests in the steady part: without the first and the last ` +
+          `${format(serving.most_in_flight)}.` :
+      `Of all ${format(part.requests)} requests: too few for a steady part.`;
+  return section('The server under load', Object.entries(REQUEST_TIMES).map(chart),
+                 el('p', {class: 'note'}, note),
+                 el('details', null, el('summary', null, 'All numbers of the server'),
+                    anyRecord(serving)));
 }
 
-function course(f) {
-  if (!f.course || f.course.length < 2) return null;
-  const points = f.course.map((p) => ({x: p.kv_tokens, y: p.seconds, low: p.low_s, high: p.high_s}));
+function course(list) {
+  if (list.length < 2) return null;
+  const points = list.map((p) => ({x: p.kv_tokens, y: p.seconds, ...ends(p)}));
   return section('A decode step as the cache grows', lines([{name: 'decode step', points}], {
-    title: 'Time of a decode step by the length of the cache', height: 240,
-    x: {label: 'tokens in the cache of each sequence', unit: 'count', zero: false}, y: {label: 'time', unit: 's'}}));
+    title: 'Time of a decode step by the length of the cache',
+    height: 240,
+    x: {label: 'tokens in the cache of each sequence', unit: 'count', zero: false},
+    y: {label: 'time', unit: 's'},
+  }));
 }
 
+const SHOWN_WAIT_S = 1e-6;  // less is rounding
+
+/** A step of a server, or a run of the vision tower. */
 function stepSection(step, roofs, title) {
   if (!step || !step.kernels || step.kernels.length === 0) return null;
   const limits = Object.entries(step.limits ?? {}).map(([name, value]) => ({name, value}));
-  return section(title,
-                 el('p', null, formatInterval(step.latency_s, step.low_s, step.high_s, 's'),
-                    step.host_wait_s > 1e-6 ? `; the GPU waits ${format(step.host_wait_s, 's')} for the host` : ''),
-                 limits.length > 0 ? partBars([{label: '', parts: limits}], {title: 'What limits its kernels, by their time', unit: 'share'}) : null,
-                 kernelBars(step.kernels, 'The kernels that take longest'),
-                 kernelRoofline(step.kernels, roofs, 'Kernels and the roofs of the GPU'),
-                 el('details', null, el('summary', null, `All ${step.kernels.length} kinds of kernels`), kernelTable(step.kernels, 'Kernels')));
+  const waits = step.host_wait_s > SHOWN_WAIT_S;
+  return section(
+      title,
+      el('p', null, formatInterval(step.latency_s, step.low_s, step.high_s, 's'),
+         waits ? `; the GPU waits ${format(step.host_wait_s, 's')} for the host` : ''),
+      limits.length === 0 ? null :
+          partsBar(limits, {title: 'What limits its kernels, by their time', unit: 'share'}),
+      kernelBars(step.kernels, 'The kernels that take longest'),
+      kernelRoofline(step.kernels, roofs, 'Kernels and the roofs of the GPU'),
+      el('details', null, el('summary', null, `All ${step.kernels.length} kinds of kernels`),
+         kernelTable(step.kernels, 'Kernels')));
 }
+
+// ---- Accelerators -----------------------------------------------------------------------------
 
 /** A forward pass on an accelerator. */
 export function viewAccelerator(f, {command}) {
-  const busy = f.layers.filter((l) => l.cycles > 0).sort((a, b) => b.cycles - a.cycles);
   return [
     headline({
-      title: `${f.model} on ${gpuOf(f)}`, subtitle: `${f.dataflow}, ${f.dtype}, batch ${format(f.batch)}`, answer: f,
+      title: `${f.model} on ${gpuOf(f)}`,
+      subtitle: `${f.dataflow}, ${f.dtype}, batch ${format(f.batch)}`,
+      answer: f,
       figures: [
-        figure('time of a pass', f.latency_s, 's', {low: f.latency_low_s, high: f.latency_high_s}),
-        figure('cycles', f.cycles, 'count'), figure('use of the multipliers', f.utilization_ratio, 'share'),
-        figure('multiplications', f.macs, 'parameters'), figure('energy', f.energy_j, 'J'),
+        figure('time of a pass', f.latency_s, 's', latencyEnds(f)),
+        figure('cycles', f.cycles, 'count'),
+        figure('use of the multipliers', f.utilization_ratio, 'share'),
+        figure('multiplications', f.macs, 'parameters'),
+        figure('energy', f.energy_j, 'J'),
         figure('on the chip', f.on_chip_bytes, 'bytes'),
       ],
     }),
-    section('Where the time goes',
-            bars(busy.slice(0, 16).map((l) => ({
-              label: l.name, value: l.cycles, low: l.low_cycles, high: l.high_cycles,
-              note: [`${l.count} such layers`, `${l.op}, limited by ${l.bound || 'nothing'}`, l.sizes, l.mapping]})),
-                 {title: 'Cycles of one layer, the longest first', unit: 'count'}),
-            el('details', null, el('summary', null, `All ${f.layers.length} layers`), anyRecord({layers: f.layers}))),
+    section('Where the time goes', layerBars(f.layers),
+            el('details', null, el('summary', null, `All ${f.layers.length} layers`),
+               layerTable(f.layers))),
     section('The description', anyRecord({parameters: f.parameters})),
     optionsSection(f, command),
   ];
 }
 
-const MEMORY_PARTS = ['weights', 'optimizer', 'gradients', 'activations', 'temporaries', 'loss', 'inputs', 'cache'];
-
-/** Memory over one pass or training step. */
-export function viewMemory(m, {command}) {
-  const overhead = m.workspace_bytes + m.framework_bytes;  // where the line of the limit is drawn
-  const steps = m.timeline.map((t) => ({
-    label: `${t.phase}: ${t.segment || t.node}${t.repetition > 0 ? ` ${t.repetition}` : ''}`,
-    note: [`${format(t.bytes, 'bytes')} at ${t.node}`],
-    values: MEMORY_PARTS.map((name) => t.parts[`${name}_bytes`] ?? 0),
-  }));
-  return [
-    headline({
-      title: `Memory of ${m.model} on ${m.gpu}`, subtitle: `${m.mode}, batch ${format(m.batch)}, ${format(m.seq)} tokens, ${m.dtype}`,
-      answer: m, figures: [
-        figure('in use at most', m.allocated_bytes, 'bytes', {note: 'max_memory_allocated'}),
-        figure('reserved at most', m.reserved_high_bytes, 'bytes', {note: `at least ${format(m.reserved_low_bytes, 'bytes')}`}),
-        figure('the GPU', m.device_bytes, 'bytes', {note: m.fits ? 'it fits' : 'it does not fit', good: m.fits}),
-      ],
-    }),
-    section('Memory over time', stacked(steps, {
-      title: 'Tensors in memory, at the highest operator of each repetition', names: MEMORY_PARTS, unit: 'bytes',
-      xLabel: 'parts of the model, in the order in which they run', yLabel: 'bytes in memory',
-      limit: {value: m.device_bytes - overhead, label: 'what the framework leaves'}})),
-    m.peak ? section('At the peak', el('p', null, `${m.peak.phase}, ${m.peak.node}`),
-            partBars([{label: '', parts: partsOf(m.peak.parts, MEMORY_PARTS)}], {title: 'What is in memory', unit: 'bytes'}),
-            table([{label: 'tensors', get: (h) => h.name}, {label: 'for', get: (h) => h.part},
-                   {label: 'size', get: (h) => h.bytes, unit: 'bytes'}, {label: 'count', get: (h) => h.count, unit: 'count'}],
-                  m.holders, {caption: 'Tensors at the peak, those of one name together', first: 15})) : null,
-    optionsSection(m, command),
-  ];
+function layerBars(layers) {
+  const most = 16;
+  const row = (layer) => ({
+    label: layer.name,
+    value: layer.cycles,
+    low: layer.low_cycles,
+    high: layer.high_cycles,
+    note: [
+      `${layer.count} such layers`, `${layer.op}, limited by ${layer.bound || 'nothing'}`,
+      layer.sizes, layer.mapping,
+    ],
+  });
+  const longest = layers.filter((l) => l.cycles > 0).sort((a, b) => b.cycles - a.cycles);
+  return bars(longest.slice(0, most).map(row),
+              {title: 'Cycles of one layer, the longest first', unit: 'count'});
 }
 
-/** The kernels of one operator, explained. */
-export function viewKernel(a, {command}) {
-  return [
-    headline({
-      title: `${a.kernels[0]?.op ?? 'kernel'} on ${a.gpu}`, subtitle: `${a.software}, clock ${a.clocks}`, answer: a,
-      figures: a.kernels.map((k) => figure(k.op, k.latency_s, 's', {low: k.low_s, high: k.high_s, note: shapeText(k.shape)})),
-    }),
-    section('Below the roofs', kernelRoofline(a.kernels, a.roofs, 'Kernels and the roofs of the GPU'), kernelTable(a.kernels, 'Kernels')),
-    ...a.explanations.map((why, i) => section(`Why ${a.kernels[i]?.op ?? why.name} takes its time`, lawBars(why), anyRecord(why))),
-    optionsSection(a, command),
-  ];
-}
-
-function lawBars(why) {
-  const names = ['roofline_s', 'law_s', 'start_s', 'memory_s', 'compute_s', 'power_s'];
-  const rows = names.filter((name) => typeof why[name] === 'number').map((name) => ({label: labelOf(name), value: why[name]}));
-  return rows.length > 0 ? bars(rows, {title: 'The roofline, and the law with its terms', unit: 's'}) : null;
-}
-
-/** One collective. */
-export function viewCollective(c, {command}) {
-  return [
-    headline({
-      title: `${c.collective} of ${format(c.bytes, 'bytes')} on ${c.ranks} GPUs`, subtitle: `${c.cluster}, ${c.algorithm}, ${c.dtype}`, answer: c,
-      figures: [figure('time', c.latency_s, 's', {low: c.low_s, high: c.high_s}),
-                figure('bus bandwidth', c.bus_bytes_per_s, 'bytes/s', {note: 'as nccl-tests define it'})],
-    }),
-    section('Parts of the time', partBars([{label: '', parts: [{name: 'start-up and steps', value: c.start_s}, {name: 'transfer', value: c.transfer_s}]}],
-                                          {title: 'Start-up and transfer', unit: 's'})),
-    section('All numbers', anyRecord(c, ['warnings', 'warning_codes'])),
-    optionsSection(c, command),
-  ];
+function layerTable(layers) {
+  return table([
+    words('layer', (layer) => layer.name),
+    words('operator', (layer) => layer.op),
+    words('where', (layer) => layer.where),
+    numbers('count', 'count', (layer) => layer.count),
+    numbers('cycles of one', 'count', (layer) => layer.cycles),
+    words('limit', (layer) => layer.bound),
+    numbers('multiplications', 'parameters', (layer) => layer.macs),
+    numbers('traffic', 'traffic', (layer) => layer.bytes),
+    numbers('energy', 'J', (layer) => layer.energy_j),
+    words('sizes', (layer) => layer.sizes),
+    words('mapping', (layer) => layer.mapping),
+    words('fused', (layer) => layer.fused.join(', ')),
+  ], layers, {first: 20});
 }

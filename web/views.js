@@ -3,10 +3,13 @@
 
 import {el} from './dom.js';
 import {viewComparison, viewGpus} from './view_compare.js';
-import {viewAny, viewEvaluation, viewProducts, viewSharingEvaluation, viewTuning} from './view_evaluate.js';
-import {viewAccelerator, viewCollective, viewGeneration, viewKernel, viewMemory, viewPass} from './view_forecast.js';
+import {viewCollective, viewKernel, viewMemory} from './view_details.js';
+import {viewEvaluation, viewSharingEvaluation} from './view_evaluate.js';
+import {viewAccelerator, viewGeneration, viewPass} from './view_forecast.js';
 import {viewAllocation, viewPlacement, viewShare, viewSimulation} from './view_jobs.js';
-import {viewServingPlan, viewTrainingPlan, viewTrainingPlans} from './view_plans.js';
+import {viewTrainingPlan, viewTrainingPlans} from './view_plans.js';
+import {viewServingPlan} from './view_servers.js';
+import {viewAny, viewProducts, viewTuning} from './view_tune.js';
 
 /** What tells answers apart, the first that fits is taken: `is` looks at an answer's fields. */
 const VIEWS = [
@@ -40,6 +43,6 @@ const VIEWS = [
 export function view(answer, options = {}) {
   const record = Array.isArray(answer) ? {entries: answer} : answer;
   const found = VIEWS.find(({is}) => is(record));
-  const parts = found ? found.view(record, options) : viewAny('Tilecast', record, options);
+  const parts = found ? found.view(record, options) : viewAny(record, options);
   return el('article', {class: 'answer'}, parts.flat().filter(Boolean));
 }

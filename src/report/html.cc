@@ -15,7 +15,7 @@
 #include <map>
 
 #include "base/json.h"
-#include "report/web_files.h"
+#include "report/page_script.h"
 
 namespace tilecast {
 namespace {
