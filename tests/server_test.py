@@ -183,7 +183,7 @@ class Answers(unittest.TestCase):
             self.assertEqual((status, headers["Content-Type"]), (200, kind), name)
             self.assertIn("script-src 'self'", headers["Content-Security-Policy"])
             for module in [part.split("'")[0] for part in content.split(" from './")[1:]]:
-                self.assertEqual(self.service.ask("GET", f"/web/{module}")[0], 200, module)
+                self.assertIn(module, names)  # index.html has them loaded at once, not one after the other
             for tag in (headers["ETag"], f"W/{headers['ETag']}", f'"x", {headers["ETag"]}'):
                 status, again, body = self.service.ask("GET", f"/web/{name}", If_None_Match=tag)
                 self.assertEqual((status, again["ETag"], body), (304, headers["ETag"], ""))
