@@ -1,5 +1,6 @@
 # Writes a C++ source and an assembler source that hold the files of a data folder.
-# cmake -DDATA=<folder> [-DREPLACED_BY=<folder of files that are taken instead>] -DFILES=<relative paths> -DOUT=<prefix> -P embed.cmake
+# cmake -DDATA=<folder> [-DREPLACED_BY=<folder of files that are taken instead>] -DFILES=<relative paths> -DFUNCTION=<name of
+# src/base/embedded.h> -DOUT=<prefix> -P embed.cmake
 separate_arguments(FILES UNIX_COMMAND "${FILES}")
 list(SORT FILES)
 set(asm "    .section .rodata\n")
@@ -11,11 +12,11 @@ foreach(file IN LISTS FILES)
   if(REPLACED_BY AND EXISTS "${REPLACED_BY}/${file}")
     set(path "${REPLACED_BY}/${file}")
   endif()
-  string(APPEND asm "    .global tilecast_embedded_${index}\n    .global tilecast_embedded_${index}_end\n"
-    "    .balign 16\ntilecast_embedded_${index}:\n    .incbin \"${path}\"\n"
-    "tilecast_embedded_${index}_end:\n    .byte 0\n")
-  string(APPEND decls "extern const char tilecast_embedded_${index}[];\nextern const char tilecast_embedded_${index}_end[];\n")
-  string(APPEND rows "      {\"${file}\", {tilecast_embedded_${index}, static_cast<size_t>(tilecast_embedded_${index}_end - tilecast_embedded_${index})}},\n")
+  string(APPEND asm "    .global tilecast_${FUNCTION}_${index}\n    .global tilecast_${FUNCTION}_${index}_end\n"
+    "    .balign 16\ntilecast_${FUNCTION}_${index}:\n    .incbin \"${path}\"\n"
+    "tilecast_${FUNCTION}_${index}_end:\n    .byte 0\n")
+  string(APPEND decls "extern const char tilecast_${FUNCTION}_${index}[];\nextern const char tilecast_${FUNCTION}_${index}_end[];\n")
+  string(APPEND rows "      {\"${file}\", {tilecast_${FUNCTION}_${index}, static_cast<size_t>(tilecast_${FUNCTION}_${index}_end - tilecast_${FUNCTION}_${index})}},\n")
   math(EXPR index "${index} + 1")
 endforeach()
 string(APPEND asm "    .section .note.GNU-stack,\"\",%progbits\n")
@@ -28,7 +29,7 @@ ${decls}}
 
 namespace tilecast {
 
-std::vector<EmbeddedFile> embedded_files(std::string_view prefix) {
+std::vector<EmbeddedFile> ${FUNCTION}(std::string_view prefix) {
   const EmbeddedFile all[] = {
 ${rows}  };
   std::vector<EmbeddedFile> result;

@@ -3,10 +3,12 @@
 
 server_test.py PROGRAM
 """
+import ast
 import concurrent.futures
 import http.client
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -145,7 +147,7 @@ class Answers(unittest.TestCase):
                 self.assertEqual((found, problem["status"]), (status, status), problem)
                 self.assertIn(detail, problem["detail"])
         self.assertEqual(self.service.ask("GET", "/v1/forecast")[0], 405)
-        for target in ("/", "/v1", "/v1/", "/v1/train", "/v1/evaluate", "/v1/sweep", "/v1/calibrate", "/v1/doctor", "/v2/forecast"):
+        for target in ("/", "/web/page.js", "/v1", "/v1/", "/v1/train", "/v1/evaluate", "/v1/sweep", "/v1/calibrate", "/v1/doctor", "/v2/forecast"):
             self.assertEqual(self.service.ask("POST", target, "{}")[0], 404, target)
 
     def test_openapi(self):
@@ -164,6 +166,86 @@ class Answers(unittest.TestCase):
         jsonschema.Draft202012Validator(schema).validate(self.service.post("forecast", GPT2)[1])
         asked = {"components": document["components"], **document["paths"]["/v1/forecast"]["post"]["requestBody"]["content"]["application/json"]["schema"]}
         jsonschema.Draft202012Validator(asked).validate(GPT2)
+
+    def test_page(self):
+        status, headers, text = self.service.ask("GET", "/")
+        self.assertEqual((status, headers["Content-Type"]), (200, "text/html; charset=utf-8"))
+        for rule in ("default-src 'none'", "script-src 'self'", "style-src 'self'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'none'"):
+            self.assertIn(rule, headers["Content-Security-Policy"])
+        self.assertNotIn("unsafe", headers["Content-Security-Policy"])
+        self.assertEqual((headers["X-Content-Type-Options"], headers["Referrer-Policy"], headers["Cache-Control"]), ("nosniff", "no-referrer", "no-cache"))
+        # Whatever the page names is there, and a browser that has it gets no body.
+        names = [part.split('"')[0] for part in text.split('"web/')[1:]]
+        self.assertIn("page.js", names)
+        for name in names:
+            status, headers, content = self.service.ask("GET", f"/web/{name}")
+            kind = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8", "svg": "image/svg+xml"}[name.split(".")[-1]]
+            self.assertEqual((status, headers["Content-Type"]), (200, kind), name)
+            self.assertIn("script-src 'self'", headers["Content-Security-Policy"])
+            for module in [part.split("'")[0] for part in content.split(" from './")[1:]]:
+                self.assertIn(module, names)  # index.html has them loaded at once, not one after the other
+            for tag in (headers["ETag"], f"W/{headers['ETag']}", f'"x", {headers["ETag"]}'):
+                status, again, body = self.service.ask("GET", f"/web/{name}", If_None_Match=tag)
+                self.assertEqual((status, again["ETag"], body), (304, headers["ETag"], ""))
+            self.assertEqual(self.service.ask("GET", f"/web/{name}", If_None_Match='"x"')[0], 200)
+        self.assertEqual(self.service.ask("GET", "/?x=y")[0], 200)
+        self.assertEqual(self.service.ask("HEAD", "/")[2], "")
+        for target in ("/web", "/web/", "/web/index.html", "/web/nothing.js", "/web/../web/page.js", "/web/%2e%2e/web/page.js", "/web//page.js", "/web/page.js/",
+                       "/web/page.js%00", "/index.html", "/page.js", "//", "/web/style.css.map"):
+            self.assertEqual(self.service.ask("GET", target)[0], 404, target)
+        self.assertEqual(self.service.ask("GET", "/", Host="evil.example")[0], 403)
+
+    def test_options_of_a_question(self):
+        groups = json.loads(self.service.ask("GET", "/v1/options/forecast")[2])["groups"]
+        tokens = {option["name"]: option for option in next(group for group in groups if "Text generation" in group["title"])["options"]}
+        self.assertEqual((tokens["batch"]["type"], tokens["batch"]["min"], tokens["batch"]["default"], tokens["batch"]["essential"]), ("integer", 1, "1", True))
+        self.assertIn("one replica", tokens["batch"]["help"])
+        self.assertFalse(tokens["router"]["essential"])
+        self.assertIn("round-robin", tokens["router"]["choices"])
+        listed = {option["name"] for group in groups for option in group["options"]}
+        everything = json.loads(self.service.ask("GET", "/v1/options")[2])
+        self.assertEqual(listed, {option["name"] for option in everything["forecast"]})
+        for name in ("train", "nothing", "", "forecast/x"):
+            self.assertEqual(self.service.ask("GET", f"/v1/options/{name}")[0], 404, name)
+
+    def test_calls_ask_the_same(self):
+        for question, body in (("forecast", {**GPT2, "mode": "training", "dim": ["a=1"], "attention": "eager"}),
+                               ("compare_gpus", {"model": "gpt2", "gpus": ["H100", "T4"], "skip_unsupported": True}),
+                               ("collective", {"kind": "all_reduce", "cluster": "dgx-h100", "ranks": 8, "bytes": 1 << 20}),
+                               ("compare", {"a": "H100", "b": "T4", "model": "gpt2"}),
+                               ("kernel", {"op": "linear", "gpu": "A100", "m": 128, "n": 256, "k": 512}),
+                               ("share", {"gpu": "V100", "how": "mps", "job": ["gpt2 batch=2", "bert mode=training"]})):
+            with self.subTest(question=question):
+                calls = json.loads(self.service.ask("POST", f"/v1/{question}?format=calls", body)[2])
+                words = shlex.split(calls["command_line"])
+                self.assertEqual(words[0], "tilecast")
+                if question != "forecast":  # a model of a name has no dimensions
+                    self.assertEqual(command_line(*words[1:]), self.service.post(question, body)[1])
+                self.assertTrue(calls["python"].startswith(f"tilecast.{question}("), calls)
+        calls = json.loads(self.service.ask("POST", "/v1/forecast?format=calls", {**GPT2, "skip_unsupported": False, "tokens": None})[2])
+        self.assertEqual(calls, {"command_line": "tilecast forecast gpt2 --gpu H100 --batch 4", "python": 'tilecast.forecast("gpt2", "H100", batch=4)'})
+
+    def test_calls_are_one_word_for_each_value(self):
+        """Whatever a name has, a shell and Python read it as a text, and as no flag."""
+        for name in ("$(rm x)", "a'b\"c", "--output-file=x", "-x", "a b;c", "`x`", "\n\u0007", "x\\", "\u202e"):
+            calls = json.loads(self.service.ask("POST", "/v1/forecast?format=calls", {"model": "gpt2", "gpu": name})[2])
+            words = shlex.split(calls["command_line"])
+            self.assertEqual(len(words), 5, words)
+            self.assertFalse(words[4].startswith("-"), words)
+            call = ast.parse(calls["python"], mode="eval").body
+            self.assertEqual([argument.value for argument in call.args][0], "gpt2")
+        content = {"model": {"model_type": "gpt2"}, "gpu": "H100"}
+        self.assertEqual(json.loads(self.service.ask("POST", "/v1/forecast?format=calls", content)[2])["command_line"], "tilecast forecast model.json --gpu H100")
+        self.assertEqual(self.service.ask("POST", "/v1/forecast?format=calls", {"modle": "x"})[0], 400)
+
+    def test_compare_content(self):
+        """Both sides may be the options of requests, with the content of a model."""
+        config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 100, "n_positions": 64}
+        status, answer = self.service.post("compare", {"a": {**GPT2, "gpu": "T4"}, "b": {"model": config, "gpu": "H100", "seq": 16}})
+        self.assertEqual((status, answer["a"]["name"], answer["b"]["name"]), (200, "A", "B"), answer)
+        self.assertEqual(answer["a"]["latency_s"], self.service.post("forecast", {**GPT2, "gpu": "T4"})[1]["latency_s"])
+        status, answer = self.service.post("compare", {"a": {"nothing": 1}, "b": "gpt2", "gpu": "H100"})
+        self.assertEqual(status, 400, answer)
 
     def test_metrics(self):
         def requests() -> int:
@@ -216,6 +298,7 @@ class Safety(unittest.TestCase):
     def test_token(self):
         with Service("--host", "0.0.0.0", "--allow-host", "Cast.Example", TILECAST_TOKEN="s3cret") as service:
             self.assertEqual(service.post("forecast", GPT2)[0], 401)
+            self.assertEqual((service.ask("GET", "/")[0], service.ask("GET", "/web/page.js")[0], service.ask("GET", "/v1/models")[0]), (200, 200, 401))
             self.assertEqual(service.post("forecast", GPT2, Authorization="Bearer s3cre")[0], 401)
             self.assertEqual(service.post("forecast", GPT2, Authorization="Bearer s3cret")[0], 200)
             self.assertEqual(service.post("forecast", GPT2, Authorization="Bearer s3cret", Host="cast.example")[0], 200)

@@ -14,4 +14,7 @@ struct EmbeddedFile {
 /// Embedded files whose path starts with `prefix`, in order of path.
 std::vector<EmbeddedFile> embedded_files(std::string_view prefix);
 
+/// The same of web/, the page of the service: "page.js".
+std::vector<EmbeddedFile> page_files(std::string_view prefix);
+
 }  // namespace tilecast

@@ -212,10 +212,7 @@ Command forecast_command() {
                        "tilecast forecast llama-3-8b --gpu H100 --prompt 1024 --output 256",
                        "tilecast forecast llama-3-8b --gpus H100,L40S,MI300X --prompt 1024"},
           .run = run_forecast,
-          .essential = {"gpu",    "gpus",     "cluster",   "mode",          "batch",
-                        "seq",    "dtype",    "optimizer", "checkpointing", "lora-rank",
-                        "tp",     "pp",       "dp",        "zero",          "prompt",
-                        "output", "software", "rate",      "format",        "output-file"}};
+          .essential = essential_of("forecast", {"format", "output-file"})};
 }
 
 }  // namespace tilecast

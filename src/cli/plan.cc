@@ -51,9 +51,7 @@ Command plan_command() {
                        "tilecast plan llama-3.1-70b --gpus H100,H200 --prompt 2048 --output 512 "
                        "--ttft-s 1 --tpot-s 0.03"},
           .run = run_plan,
-          .essential = {"gpu", "gpus", "cluster", "nodes", "batch", "seq", "optimizer", "dtype",
-                        "objective", "prompt", "output", "rate", "ttft-s", "tpot-s", "software",
-                        "price-per-gpu-hour", "format", "output-file", "quiet"}};
+          .essential = essential_of("plan", {"format", "output-file", "quiet"})};
 }
 
 }  // namespace tilecast

@@ -87,8 +87,8 @@ void run_serve(const Command& command, const Given& given) {
                                 .threads = static_cast<int>(asked.threads),
                                 .most_waiting = static_cast<size_t>(asked.waiting)});
   // Flushed: what starts the service waits for this line.
-  fmt::print("tilecast listens on http://{}:{}/v1/openapi.json\n", api_options.hosts[3],
-             http.port());
+  const std::string address = fmt::format("http://{}:{}/", api_options.hosts[3], http.port());
+  fmt::print("tilecast listens on {}v1/openapi.json\nThe page: {}\n", address, address);
   std::fflush(stdout);
   http.run();
 }

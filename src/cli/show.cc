@@ -55,6 +55,13 @@ std::string see_help(const Command& command) {
   return fmt::format("; see 'tilecast {} --help'", command.name);
 }
 
+std::vector<std::string> essential_of(std::string_view name,
+                                      const std::vector<std::string>& shown) {
+  std::vector<std::string> keys = question(name).essential;
+  keys.insert(keys.end(), shown.begin(), shown.end());
+  return keys;
+}
+
 Reply ask(const Command& command, std::string_view name, const Given& given, const Asking& asking) {
   const Question& asked = question(name);
   Given options;

@@ -30,6 +30,10 @@ std::string see_help(const Command& command);
 Reply ask(const Command& command, std::string_view name, const Given& given,
           const Asking& asking = {});
 
+/// The essential options of a question, and those of how the command shows its answer.
+std::vector<std::string> essential_of(std::string_view question,
+                                      const std::vector<std::string>& shown);
+
 /// Asks the question that has the name of the command, with its progress on standard error; with
 /// --quiet, without.
 Reply ask_with_progress(const Command& command, const Given& given);

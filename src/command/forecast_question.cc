@@ -227,16 +227,23 @@ Reply answer_occupancy(ForecastQuestion&& asked, const Given&, const Asking&) {
 }  // namespace
 
 std::vector<Question> forecast_questions() {
-  return {question_of<ForecastQuestion, forecast_groups, answer_forecast>(
-              "forecast", "Time and memory of a model on a GPU",
-              {{"prompt", "GenerationForecast"},
-               {"trace", "GenerationForecast"},
-               {"exact", "AcceleratorForecast"},
-               {"mapping", "AcceleratorForecast"},
-               {"parameters", "AcceleratorForecast"},
-               {"", "Forecast"}}),
-          question_of<ForecastQuestion, comparison_groups, answer_comparison>(
-              "compare_gpus", "The same request on several GPUs", {{"", "GpuComparison"}}),
+  const std::vector<std::string> essential = {
+      "gpu",   "gpus",      "cluster",       "mode",      "batch",    "seq",
+      "dtype", "optimizer", "checkpointing", "lora-rank", "tp",       "pp",
+      "dp",    "zero",      "prompt",        "output",    "software", "rate"};
+  return {with_essential(question_of<ForecastQuestion, forecast_groups, answer_forecast>(
+                             "forecast", "Time and memory of a model on a GPU",
+                             {{"prompt", "GenerationForecast"},
+                              {"trace", "GenerationForecast"},
+                              {"exact", "AcceleratorForecast"},
+                              {"mapping", "AcceleratorForecast"},
+                              {"parameters", "AcceleratorForecast"},
+                              {"", "Forecast"}}),
+                         essential),
+          with_essential(
+              question_of<ForecastQuestion, comparison_groups, answer_comparison>(
+                  "compare_gpus", "The same request on several GPUs", {{"", "GpuComparison"}}),
+              essential),
           question_of<ForecastQuestion, device_groups, answer_timeline>(
               "memory_timeline", "Memory over the steps of one pass", {{"", "MemoryTimeline"}}),
           question_of<ForecastQuestion, device_groups, answer_operations>(

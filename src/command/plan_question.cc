@@ -229,9 +229,12 @@ Reply answer_plan(PlanQuestion&& asked, const Given& given, const Asking& asking
 }  // namespace
 
 Question plan_question() {
-  return question_of<PlanQuestion, plan_groups, answer_plan>(
-      "plan", "The best parallel configuration",
-      {{"prompt", "ServingPlan"}, {"gpus", "TrainingPlans"}, {"", "TrainingPlan"}});
+  return with_essential(
+      question_of<PlanQuestion, plan_groups, answer_plan>(
+          "plan", "The best parallel configuration",
+          {{"prompt", "ServingPlan"}, {"gpus", "TrainingPlans"}, {"", "TrainingPlan"}}),
+      {"gpu", "gpus", "cluster", "nodes", "num-gpus", "batch", "seq", "optimizer", "dtype",
+       "objective", "prompt", "output", "ttft-s", "tpot-s", "software", "price-per-gpu-hour"});
 }
 
 }  // namespace tilecast

@@ -43,6 +43,8 @@ struct Question {
   std::vector<AnswerType> answers;
   bool uses_forecaster = false;  ///< it has the options weights and calibration of forecasts
   bool is_local = false;         ///< it reads measurements or writes files: not for a service
+  /// Keys of the options that are shown first; empty: all.
+  std::vector<std::string> essential = {};
 };
 
 /// All questions, in the order of the documentation.
@@ -109,6 +111,12 @@ Question question_of(std::string_view name, std::string_view help,
           .index = internal::index_of<Groups>,
           .answers = std::move(answers),
           .uses_forecaster = internal::UsesForecaster<Typed>};
+}
+
+/// The question, with the keys of the options that are shown first.
+inline Question with_essential(Question question, std::vector<std::string> keys) {
+  question.essential = std::move(keys);
+  return question;
 }
 
 /// The question, as one that reads measurements or writes files.

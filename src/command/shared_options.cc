@@ -83,6 +83,8 @@ CommandOption command_option(const OptionDef& option, SetValue set) {
                         .choices = option.choices,
                         .repeated = option.repeated,
                         .old_names = old_names,
+                        .min = static_cast<int64_t>(option.min),
+                        .max = static_cast<int64_t>(option.max),
                         .set = set};
   switch (option.access.type) {
     case OptionType::kFile:

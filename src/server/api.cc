@@ -12,7 +12,10 @@
 #include "report/html.h"
 #include "scenario/internal.h"
 #include "server/body.h"
+#include "server/calls.h"
 #include "server/openapi.h"
+#include "server/option_list.h"
+#include "server/static_files.h"
 #include "tilecast/error.h"
 
 namespace tilecast::server {
@@ -119,23 +122,6 @@ bool is_catalog(std::string_view name) {
   return name == "gpus" || name == "clusters" || name == "models" || name == "ops";
 }
 
-/// The options of all questions, or of one, as JSON.
-Json options_json(const Question& question) {
-  Json list = Json::array();
-  for (const CommandOption& option : question.index().options()) {
-    if (!is_of_requests(option.keyword())) continue;
-    Json entry = {{"name", option.keyword()},
-                  {"help", option.help},
-                  {"required", option.required},
-                  {"list", option.list || option.repeated}};
-    entry["type"] = json_type(option);
-    if (!option.default_value.empty()) entry["default"] = option.default_value;
-    if (!option.choices.empty()) entry["choices"] = option.choices;
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
 }  // namespace
 
 HttpResponse problem(int status, const std::string& detail) {
@@ -190,6 +176,7 @@ HttpResponse Api::ask(std::string_view name, std::string_view query,
       object.fail(std::string(key), "is set by the service: leave it out");
   }
   const std::string fields = query_value(query, "fields"), format = query_value(query, "format");
+  if (format == "calls") return {.body = calls_json(*question, object)};
   if (!fields.empty() && !format.empty())
     return problem(400, "give `fields` or `format`: fields are those of JSON");
   const Reply reply =
@@ -222,7 +209,11 @@ std::optional<HttpResponse> Api::refusal(const HttpRequest& request) const {
   if (!request.origin.empty() && request.origin != "http://" + request.host &&
       request.origin != "https://" + request.host)
     return problem(403, "requests from pages of other sites are refused");
-  if (!options_.token.empty() && !is_same(request.authorization, "Bearer " + options_.token))
+  // The page asks for the token itself, and has nothing to hide.
+  const bool is_page =
+      is_of_page(std::string_view(request.target).substr(0, request.target.find('?')));
+  if (!options_.token.empty() && !is_page &&
+      !is_same(request.authorization, "Bearer " + options_.token))
     return problem(401, "expected the header 'Authorization: Bearer TOKEN'");
   return std::nullopt;
 }
@@ -246,12 +237,13 @@ HttpResponse Api::metrics_text() const {
 
 HttpResponse Api::read(const std::string& name, const std::string& path,
                        std::string_view query) const {
+  if (path == "options") return {.body = option_list()};
   if (name == "options") {
-    Json all = Json::object();
-    for (const Question& question : questions()) {
-      if (!question.is_local) all[std::string(question.name)] = options_json(question);
-    }
-    return {.body = all.dump(1) + "\n"};
+    const std::string asked = path.substr(name.size() + 1);
+    const Question* question = find_served(asked);
+    return question == nullptr
+               ? problem(404, fmt::format("no question is called '{}'", shown_name(asked)))
+               : HttpResponse{.body = grouped_options(*question)};
   }
   if (path.size() > name.size() + 1 && name != "ops")
     return ask("data_file", "",
@@ -274,11 +266,15 @@ HttpResponse Api::route(const HttpRequest& request) const {
 
   if (std::optional<HttpResponse> refused = refusal(request)) return *std::move(refused);
   if (*path == "/metrics") return metrics_text();
+  const bool get = request.method == "GET" || request.method == "HEAD";
+  if (get && is_of_page(*path)) {
+    if (std::optional<HttpResponse> file = page_file(*path, request.if_none_match))
+      return *std::move(file);
+  }
   if (!path->starts_with(kPrefix))
     return problem(404, "there is nothing here; /v1/openapi.json describes the service");
   const std::string rest = path->substr(kPrefix.size());
   const std::string name = rest.substr(0, rest.find('/'));
-  const bool get = request.method == "GET" || request.method == "HEAD";
   if (get && rest == "openapi.json") return {.body = openapi()};
   if (get && (name == "options" || is_catalog(name))) return read(name, rest, query);
   if (find_served(rest) == nullptr)

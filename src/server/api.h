@@ -17,7 +17,7 @@
 namespace tilecast::server {
 
 struct HttpRequest {
-  std::string method, target, host, origin, authorization, body;
+  std::string method, target, host, origin, authorization, if_none_match, body;
 };
 
 struct HttpResponse {

@@ -57,12 +57,19 @@ GivenValue value_of(const CommandOption& option, const Json& value) {
 
 }  // namespace
 
+void check_keys(const Question& question, const JsonObject& body) {
+  for (const auto& item : body.json().items()) {
+    if (!item.value().is_null() && question.index().find_keyword(item.key()) == nullptr)
+      refuse_key(question, item.key());
+  }
+}
+
 Given given_of(const Question& question, const JsonObject& body) {
+  check_keys(question, body);
   Given given;
   for (const auto& item : body.json().items()) {
     if (item.value().is_null()) continue;
     const CommandOption* option = question.index().find_keyword(item.key());
-    if (option == nullptr) refuse_key(question, item.key());
     // A switch that is off is one that was not given.
     if (option->type == ValueType::kSwitch && item.value() == false) continue;
     given[option->key()] = value_of(*option, item.value());

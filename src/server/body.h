@@ -12,4 +12,7 @@ namespace tilecast::server {
 /// for an unknown key and a value of another type.
 Given given_of(const Question& question, const JsonObject& body);
 
+/// Throws OptionError for a key that the question lacks.
+void check_keys(const Question& question, const JsonObject& body);
+
 }  // namespace tilecast::server

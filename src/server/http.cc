@@ -213,6 +213,7 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
             .host = header(http::field::host),
             .origin = header(http::field::origin),
             .authorization = header(http::field::authorization),
+            .if_none_match = header(http::field::if_none_match),
             .body = {}};
   }
 

@@ -1,0 +1,68 @@
+// The service: questions in, answers or problems out.
+
+const TOKEN = 'tilecast-token';
+
+/** What the service says is wrong, by RFC 9457. */
+export class Problem extends Error {
+  constructor(status, detail) {
+    super(detail);
+    this.status = status;
+  }
+  /** The names of options that the message states in backquotes. */
+  get options() {
+    return [...this.message.matchAll(/`([a-z0-9_-]+)`/g)].map((found) => found[1].replaceAll('-', '_'));
+  }
+}
+
+/** The token of a service that asks for one; it is forgotten when the browser tab is closed. */
+export function keepToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+}
+
+async function problemOf(response) {
+  const text = await response.text();
+  try {
+    return new Problem(response.status, JSON.parse(text).detail ?? text);
+  } catch {
+    return new Problem(response.status, text || response.statusText);
+  }
+}
+
+async function load(path, init) {
+  const token = sessionStorage.getItem(TOKEN);
+  const headers = {...init?.headers, ...(token && {Authorization: `Bearer ${token}`})};
+  let response;
+  try {
+    response = await fetch(path, {...init, headers});
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    throw new Problem(0, 'The service does not answer: is it running?');
+  }
+  if (!response.ok) throw await problemOf(response);
+  return response;
+}
+
+/** A catalogue, or one entry: list('gpus'), list('options/forecast'). */
+export async function list(name) {
+  return (await load(`v1/${name}`)).json();
+}
+
+/**
+ * Asks a question.
+ * @param {string} question its name in the path
+ * @param {object} body its options
+ * @param {{fields?: string, format?: string}} shown which part or view of the answer
+ * @param {AbortSignal} [signal] ends the request
+ * @returns {Promise<Response>}
+ */
+export function ask(question, body, shown = {}, signal = undefined) {
+  const query = new URLSearchParams(shown).toString();
+  return load(`v1/${question}${query && '?'}${query}`, {
+    method: 'POST', headers: {'Content-Type': 'application/json'}, body: JSON.stringify(body), signal,
+  });
+}
+
+/** The same, as the JSON of the answer. */
+export async function askJson(question, body, shown = {}, signal = undefined) {
+  return (await ask(question, body, shown, signal)).json();
+}
