@@ -163,8 +163,7 @@ LinearProgram::Solution LinearProgram::maximize_shares(
       api.initial_dual_solve(model.get());
       proven = api.status(model.get()) == 0;
     }
-    if (!proven && level == 0)
-      return {.feasible = false, .proven = api.status(model.get()) == 1};
+    if (!proven && level == 0) return {.feasible = false, .proven = api.status(model.get()) == 1};
     // A later objective that the solver gives up leaves the solution of the one before.
     if (solution.proven && proven) ++solution.proven_objectives;
     solution.proven = solution.proven && proven;

@@ -26,6 +26,7 @@ class LinearProgram {
   void set_range(int column, double low, double high);
 
   size_t columns() const { return low_.size(); }
+  size_t rows() const { return row_low_.size(); }
 
   /// Where the simplex method has a variable, or the sum of a row, in Clp's numbers.
   enum class Status : uint8_t { kBasic = 1, kAtHigh = 2, kAtLow = 3 };
