@@ -1,16 +1,15 @@
 #include "allocation/linear_program.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <csignal>
 #include <memory>
-#include <mutex>
 #include <numeric>
+#include <optional>
 
-#include "allocation/quiet_output.h"
+#include "allocation/solver_library.h"
 #include "base/budget.h"
 #include "base/check.h"
 #include "tilecast/error.h"
@@ -18,84 +17,12 @@
 namespace tilecast {
 namespace {
 
-/// The functions of Cbc's C interface (coin/Cbc_C_Interface.h of 2.10, EPL-2.0) that are called.
-/// They are declared here, and the library is loaded by the first allocation: a program that is
-/// linked with it takes 6 ms longer to start, forecasts too.
-struct CbcApi {
-  using Model = void*;
-  Model (*new_model)();
-  void (*delete_model)(Model);
-  void (*load_problem)(Model, int columns, int rows, const int* start, const int* index,
-                       const double* value, const double* low, const double* high,
-                       const double* objective, const double* row_low, const double* row_high);
-  void (*set_integer)(Model, int column);
-  void (*set_sense)(Model, double sense);
-  void (*set_log_level)(Model, int level);
-  void (*set_parameter)(Model, const char* name, const char* value);
-  int (*solve)(Model);
-  int (*is_proven_optimal)(Model);
-  int (*is_proven_infeasible)(Model);
-  const double* (*best_solution)(Model);
-  const double* (*column_solution)(Model);
-};
-
-template <typename Function>
-void find_in(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-  if (function == nullptr)
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("the Cbc library of this machine has no function {}", name));
-}
-
-CbcApi load_cbc() {
-  void* library = dlopen("libCbcSolver.so.3", RTLD_NOW | RTLD_LOCAL);  // its name on Debian
-  if (library == nullptr) library = dlopen("libCbcSolver.so", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr)
-    throw Error(ErrorKind::kUnsupported,
-                fmt::format("an allocation needs the solver Cbc, which cannot be loaded ({}); on "
-                            "Debian, install coinor-libcbc3",
-                            dlerror()));
-  CbcApi api{};
-  find_in(library, "Cbc_newModel", api.new_model);
-  find_in(library, "Cbc_deleteModel", api.delete_model);
-  find_in(library, "Cbc_loadProblem", api.load_problem);
-  find_in(library, "Cbc_setInteger", api.set_integer);
-  find_in(library, "Cbc_setObjSense", api.set_sense);
-  find_in(library, "Cbc_setLogLevel", api.set_log_level);
-  find_in(library, "Cbc_setParameter", api.set_parameter);
-  find_in(library, "Cbc_solve", api.solve);
-  find_in(library, "Cbc_isProvenOptimal", api.is_proven_optimal);
-  find_in(library, "Cbc_isProvenInfeasible", api.is_proven_infeasible);
-  find_in(library, "Cbc_bestSolution", api.best_solution);
-  find_in(library, "Cbc_getColSolution", api.column_solution);
-  return api;
-}
-
-const CbcApi& cbc() {
-  static const CbcApi api = load_cbc();
-  return api;
-}
-
 struct DeleteModel {
   void operator()(void* model) const { cbc().delete_model(model); }
 };
 
-/// Cbc's solver takes Ctrl-C for itself, keeps state in global variables and writes messages.
-class SolverTurn {
- public:
-  SolverTurn() : lock_(mutex()) { sigaction(SIGINT, nullptr, &before_); }
-  ~SolverTurn() { sigaction(SIGINT, &before_, nullptr); }
-  SolverTurn(const SolverTurn&) = delete;
-  SolverTurn& operator=(const SolverTurn&) = delete;
-
- private:
-  static std::mutex& mutex() {
-    static std::mutex one;
-    return one;
-  }
-  std::lock_guard<std::mutex> lock_;
-  QuietOutput quiet_;
-  struct sigaction before_{};
+struct DeleteShares {
+  void operator()(void* model) const { clp().delete_model(model); }
 };
 
 /// The solver's numbers have 16 digits; Clp ends the process at 1e25.
@@ -115,9 +42,42 @@ double value_of(const std::vector<double>& objective, const std::vector<double>&
   return std::inner_product(objective.begin(), objective.end(), values.begin(), 0.0);
 }
 
+/// Of the value that an earlier objective keeps: above the solver's tolerance of 1e-7.
+double kept_value(double value) {
+  constexpr double kKept = 1e-6;
+  return value - kKept * std::max(std::abs(value), 1e-3);
+}
+
+/// The variable that an objective is, which a range keeps without a row.
+std::optional<size_t> only_column(const std::vector<double>& objective) {
+  std::optional<size_t> one;
+  for (size_t column = 0; column < objective.size(); ++column) {
+    if (objective[column] == 0) continue;
+    if (one || objective[column] < 0) return std::nullopt;
+    one = column;
+  }
+  return one;
+}
+
+void add_least(void* model, const std::vector<double>& objective, double least) {
+  std::vector<int> columns;
+  std::vector<double> factors;
+  for (size_t column = 0; column < objective.size(); ++column) {
+    if (objective[column] == 0) continue;
+    columns.push_back(static_cast<int>(column));
+    factors.push_back(objective[column]);
+  }
+  const double most = LinearProgram::kNoLimit;
+  const std::array<int, 2> starts{0, static_cast<int>(columns.size())};
+  clp().add_rows(model, 1, &least, &most, starts.data(), columns.data(), factors.data());
+}
+
 }  // namespace
 
-void require_cbc() { cbc(); }
+void require_cbc() {
+  cbc();
+  clp();
+}
 
 int LinearProgram::add_row(double low, double high) {
   row_low_.push_back(low);
@@ -146,17 +106,85 @@ void LinearProgram::set_range(int column, double low, double high) {
 }
 
 LinearProgram::Solution LinearProgram::maximize(const std::vector<std::vector<double>>& objectives,
-                                                double gap) const {
-  // Of the value that an earlier objective keeps: above the solver's tolerance of 1e-7.
-  constexpr double kKept = 1e-6;
+                                                double gap, const Start& start) const {
   for (const std::vector<double>& objective : objectives)
     for (const double factor : objective) checked_factor(factor);
-  const CbcApi& api = cbc();
-  const SolverTurn turn;
   std::vector<int> whole;
   for (size_t column = 0; column < columns(); ++column)
     if (values_[column] == Values::kWhole && low_[column] < high_[column])
       whole.push_back(static_cast<int>(column));
+  return whole.empty() ? maximize_shares(objectives, start)
+                       : maximize_whole(objectives, whole, gap);
+}
+
+LinearProgram::Solution LinearProgram::maximize_shares(
+    const std::vector<std::vector<double>>& objectives, const Start& start) const {
+  const ClpApi& api = clp();
+  const int columns = static_cast<int>(low_.size()), rows = static_cast<int>(row_low_.size());
+  Solution solution;
+  std::unique_ptr<void, DeleteShares> model;
+  std::vector<double> lows = low_;
+  std::vector<Status> further;  // of the rows of objectives before
+  for (size_t level = 0; level < objectives.size(); ++level) {
+    Budget::here().check("allocating jobs");
+    Basis basis = start ? start(level, solution) : Basis{};
+    const SolverTurn turn;
+    if (level == 0) {
+      model.reset(api.new_model());
+      api.set_log_level(model.get(), 0);
+      api.load_problem(model.get(), columns, rows, start_.data(), row_of_.data(), factor_.data(),
+                       low_.data(), high_.data(), objectives[0].data(), row_low_.data(),
+                       row_high_.data());
+      api.set_sense(model.get(), -1);
+    } else {
+      const double least = kept_value(solution.objective_values.back());
+      if (const std::optional<size_t> one = only_column(objectives[level - 1])) {
+        lows[*one] = std::max(lows[*one], least / objectives[level - 1][*one]);
+        api.set_column_lows(model.get(), lows.data());
+      } else {
+        add_least(model.get(), objectives[level - 1], least);
+        further.push_back(Status::kBasic);
+      }
+      api.set_objective(model.get(), objectives[level].data());
+    }
+    bool proven = false;
+    if (!basis.empty()) {
+      basis.rows.insert(basis.rows.end(), further.begin(), further.end());
+      basis.columns.insert(basis.columns.end(), basis.rows.begin(), basis.rows.end());
+      static_assert(sizeof(Status) == 1);
+      api.copy_in_status(model.get(), reinterpret_cast<const unsigned char*>(basis.columns.data()));
+      api.dual(model.get(), 0);
+      proven = api.status(model.get()) == 0;
+    } else if (level > 0) {
+      api.primal(model.get(), 0);  // the best one before is feasible
+      proven = api.status(model.get()) == 0;
+    }
+    if (!proven) {
+      api.initial_dual_solve(model.get());
+      proven = api.status(model.get()) == 0;
+    }
+    if (!proven && level == 0) return {.feasible = false, .proven = api.status(model.get()) == 1};
+    // A later objective that the solver gives up leaves the solution of the one before.
+    if (solution.proven && proven) ++solution.proven_objectives;
+    solution.proven = solution.proven && proven;
+    if (proven) {
+      const double* values = api.column_solution(model.get());
+      solution.values.assign(values, values + columns);
+      const double* prices = api.row_price(model.get());
+      solution.row_prices.emplace_back(prices, prices + rows);
+    }
+    solution.feasible = true;
+    solution.objective_values.push_back(value_of(objectives[level], solution.values));
+    if (!proven) solution.row_prices.emplace_back(static_cast<size_t>(rows));
+  }
+  return solution;
+}
+
+LinearProgram::Solution LinearProgram::maximize_whole(
+    const std::vector<std::vector<double>>& objectives, const std::vector<int>& whole,
+    double gap) const {
+  const CbcApi& api = cbc();
+  const SolverTurn turn;
   Solution solution;
   for (size_t level = 0; level < objectives.size(); ++level) {
     Budget::here().check("allocating jobs");
@@ -164,8 +192,7 @@ LinearProgram::Solution LinearProgram::maximize(const std::vector<std::vector<do
     std::vector<int> start{0}, rows;
     std::vector<double> factors, row_low = row_low_, row_high = row_high_;
     for (size_t before = 0; before < level; ++before) {
-      const double kept = solution.objective_values[before];
-      row_low.push_back(kept - kKept * std::max(std::abs(kept), 1e-3));
+      row_low.push_back(kept_value(solution.objective_values[before]));
       row_high.push_back(kNoLimit);
     }
     for (size_t column = 0; column < columns(); ++column) {
@@ -186,16 +213,12 @@ LinearProgram::Solution LinearProgram::maximize(const std::vector<std::vector<do
                      start.data(), rows.data(), factors.data(), low_.data(), high_.data(),
                      objectives[level].data(), row_low.data(), row_high.data());
     api.set_sense(model.get(), -1);
-    if (!whole.empty()) {
-      for (const int column : whole) api.set_integer(model.get(), column);
-      api.set_parameter(model.get(), "ratioGap", fmt::format("{}", gap).c_str());
-      api.set_parameter(model.get(), "maxNodes", "20000");
-    }
+    for (const int column : whole) api.set_integer(model.get(), column);
+    api.set_parameter(model.get(), "ratioGap", fmt::format("{}", gap).c_str());
+    api.set_parameter(model.get(), "maxNodes", "20000");
     api.solve(model.get());
     const bool proven = api.is_proven_optimal(model.get()) != 0;
-    const double* values = !whole.empty() ? api.best_solution(model.get())
-                           : proven       ? api.column_solution(model.get())
-                                          : nullptr;
+    const double* values = api.best_solution(model.get());
     // A later objective that the solver gives up leaves the solution of the one before.
     if (solution.proven && proven) ++solution.proven_objectives;
     solution.proven = solution.proven && proven;

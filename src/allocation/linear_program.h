@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,6 +26,16 @@ class LinearProgram {
   void set_range(int column, double low, double high);
 
   size_t columns() const { return low_.size(); }
+  size_t rows() const { return row_low_.size(); }
+
+  /// Where the simplex method has a variable, or the sum of a row, in Clp's numbers.
+  enum class Status : uint8_t { kBasic = 1, kAtHigh = 2, kAtLow = 3 };
+  /// Where the simplex method begins or ends: as many variables and rows are basic as there are
+  /// rows.
+  struct Basis {
+    std::vector<Status> columns, rows;
+    bool empty() const { return columns.empty(); }
+  };
 
   struct Solution {
     bool feasible = false;
@@ -34,14 +45,26 @@ class LinearProgram {
     size_t proven_objectives = 0;          ///< so many of the first are
     std::vector<double> values;            ///< of the columns
     std::vector<double> objective_values;  ///< of the objectives
+    /// Without whole numbers, of each objective by row: how much better it would be with one more.
+    std::vector<std::vector<double>> row_prices;
   };
+  /// A basis near the best one of an objective, after those before are solved; empty: none is
+  /// known. A good one saves nearly all steps, a bad one costs time: the solution is as good.
+  using Start = std::function<Basis(size_t objective, const Solution& before)>;
+
   /// Maximizes the first objective (a factor for each column), then the second among the best of
   /// the first, and so on. `gap`: how much better, relative to the value, an unknown solution with
   /// whole numbers may be. Deterministic: Cbc ends by a number of nodes, not by time. Throws
   /// Error{kUnsupported} if Cbc cannot be loaded, or takes no factors as large as these.
-  Solution maximize(const std::vector<std::vector<double>>& objectives, double gap = 0) const;
+  Solution maximize(const std::vector<std::vector<double>>& objectives, double gap = 0,
+                    const Start& start = {}) const;
 
  private:
+  Solution maximize_shares(const std::vector<std::vector<double>>& objectives,
+                           const Start& start) const;
+  Solution maximize_whole(const std::vector<std::vector<double>>& objectives,
+                          const std::vector<int>& whole, double gap) const;
+
   std::vector<double> row_low_, row_high_, low_, high_;
   std::vector<Values> values_;
   std::vector<int> start_{0}, row_of_;

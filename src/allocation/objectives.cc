@@ -2,70 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
+#include <numeric>
 
+#include "allocation/alike_jobs.h"
 #include "allocation/linear_program.h"
 #include "allocation/problem.h"
 #include "allocation/queue.h"
 #include "allocation/shares_program.h"
-#include "tilecast/error.h"
+#include "base/rng.h"
 
 namespace tilecast {
 namespace {
 
 using Column = AllocationProblem::Column;
-
-/// Relative to the heaviest weight.
-std::vector<double> throughput_of(const AllocationProblem& problem, size_t variables) {
-  const std::vector<double> fastest = fastest_speeds(problem);
-  const double heaviest = heaviest_weight(problem);
-  std::vector<double> objective(variables);
-  for (size_t c = 0; c < problem.columns.size(); ++c) {
-    for (const auto& [job, speed] : problem.columns[c].parts)
-      if (fastest[job] > 0)
-        objective[c] += problem.jobs[job].weight / heaviest * speed / fastest[job];
-  }
-  return objective;
-}
-
-/// A program with a variable for each column, the share of its time, and last the least of all
-/// jobs' speed / demand. Jobs without a demand are not asked.
-struct LeastProgram {
-  LinearProgram program;
-  double scale = 1;  ///< of the least one
-};
-
-LeastProgram least_program(const AllocationProblem& problem, const std::vector<double>& demands) {
-  LeastProgram least;
-  const SharesRows rows(problem, least.program);
-  const std::vector<double> fastest = fastest_speeds(problem);
-  double slowest = kNoEnd;
-  for (size_t j = 0; j < demands.size(); ++j)
-    if (demands[j] > 0 && fastest[j] > 0) slowest = std::min(slowest, fastest[j] / demands[j]);
-  if (slowest < kNoEnd) least.scale = slowest;
-  // A job that needs less of its time gets this part: a smaller one is the solver's rounding.
-  constexpr double kMostOfLeast = 1e6;
-  std::vector<int> demand_rows(demands.size(), -1);
-  for (size_t j = 0; j < demands.size(); ++j)
-    if (demands[j] > 0 && fastest[j] > 0)
-      demand_rows[j] = least.program.add_row(0, LinearProgram::kNoLimit);
-  std::vector<LinearProgram::Entry> entries;
-  for (const Column& column : problem.columns) {
-    rows.entries(column, entries);
-    for (const auto& [job, speed] : column.parts)
-      if (demand_rows[job] >= 0)
-        entries.push_back(
-            {demand_rows[job],
-             std::min(kMostOfLeast, speed / demands[job] / least.scale) / problem.jobs[job].count});
-    const double most = problem.jobs[column.parts[0].job].count;
-    least.program.add_column(0, most, entries, whole_if(problem.whole));
-  }
-  entries.clear();
-  for (const int row : demand_rows)
-    if (row >= 0) entries.push_back({row, -1});
-  least.program.add_column(0, entries.empty() ? 0 : LinearProgram::kNoLimit, entries);
-  return least;
-}
 
 Allocation allocation_of(const AllocationProblem& problem,
                          const LinearProgram::Solution& solution) {
@@ -79,131 +28,115 @@ Allocation allocation_of(const AllocationProblem& problem,
   return allocation;
 }
 
-Allocation solve_least(const AllocationProblem& problem, const std::vector<double>& demands) {
-  const LeastProgram least = least_program(problem, demands);
-  std::vector<double> lowest(least.program.columns());
-  lowest.back() = 1;
-  const auto solution = least.program.maximize(
-      {lowest, throughput_of(problem, least.program.columns())}, gap_of(problem));
-  Allocation allocation = allocation_of(problem, solution);
-  if (solution.feasible) allocation.objective = solution.objective_values[0] * least.scale;
-  return allocation;
-}
-
-/// Jobs with equal columns, weights and demands as one: an equal share for each is as good as any.
-/// 10,000 jobs of a hundred types take seconds this way, else a minute.
-class AlikeJobs {
- public:
-  AlikeJobs(const AllocationProblem& problem, const std::vector<double>& demands)
-      : columns_(problem.jobs.size()) {
-    merged.kinds = problem.kinds;
-    for (size_t c = 0; c < problem.columns.size(); ++c)
-      columns_[problem.columns[c].parts[0].job].push_back(c);
-    std::map<std::vector<double>, size_t> known;
-    for (size_t j = 0; j < problem.jobs.size(); ++j) {
-      std::vector<double> key{demands[j], problem.jobs[j].weight};
-      for (const size_t c : columns_[j]) {
-        key.push_back(problem.columns[c].parts[0].steps_per_s);
-        for (const auto& [kind, gpus] : problem.columns[c].uses)
-          key.insert(key.end(), {static_cast<double>(kind), gpus});
-      }
-      const auto [at, is_new] = known.try_emplace(std::move(key), members_.size());
-      if (is_new) add(problem, j, demands[j]);
-      members_[at->second].push_back(j);
-      merged.jobs[at->second].count = static_cast<double>(members_[at->second].size());
-    }
-  }
-
-  /// Pairs have two jobs each, and whole jobs no equal shares.
-  static bool apply_to(const AllocationProblem& problem) {
-    return !problem.whole &&
-           std::all_of(problem.columns.begin(), problem.columns.end(),
-                       [](const Column& column) { return column.parts.size() == 1; });
-  }
-
-  /// Gives each of the jobs its part.
-  Allocation divided(const Allocation& allocation) const {
-    Allocation all = allocation;
-    all.placements.clear();
-    for (const TimedColumn& timed : allocation.placements) {
-      const size_t type = merged.columns[timed.column].parts[0].job;
-      const size_t nth = timed.column - first_column_[type];
-      for (const size_t job : members_[type])
-        all.placements.push_back(
-            {.column = columns_[job][nth], .share = timed.share / merged.jobs[type].count});
-    }
-    return all;
-  }
-
-  AllocationProblem merged;
-  std::vector<double> demands;
-
- private:
-  void add(const AllocationProblem& problem, size_t job, double demand) {
-    first_column_.push_back(merged.columns.size());
-    for (const size_t c : columns_[job]) {
-      merged.columns.push_back(problem.columns[c]);
-      merged.columns.back().parts[0].job = members_.size();
-    }
-    merged.jobs.push_back(problem.jobs[job]);
-    demands.push_back(demand);
-    members_.emplace_back();
-  }
-
-  std::vector<std::vector<size_t>> columns_;  ///< by job
-  std::vector<std::vector<size_t>> members_;  ///< by merged job
-  std::vector<size_t> first_column_;          ///< by merged job
+/// What is asked of shares of time: a high least speed / demand, and then a high throughput.
+struct SharesAsked {
+  std::vector<double> demands;  ///< by job; empty: throughput alone
+  SharesUnits units;
 };
 
-/// The allocation whose least speed / demand is highest, which becomes its objective.
-Allocation maximize_least(const AllocationProblem& problem, const std::vector<double>& demands) {
-  if (!AlikeJobs::apply_to(problem)) return solve_least(problem, demands);
+struct SharesSolved {
+  LinearProgram::Solution solution;
+  std::vector<PoolPrices> prices;  ///< by objective
+};
+
+SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& asked,
+                          std::vector<PoolPrices> near);
+
+/// The prices of a part of the jobs, each of which stands for several: those of all are near.
+std::vector<PoolPrices> sampled_prices(const AllocationProblem& problem, const SharesAsked& asked) {
+  constexpr size_t kPart = 8;
+  std::vector<size_t> chosen(problem.jobs.size());
+  std::iota(chosen.begin(), chosen.end(), size_t{0});
+  Rng rng(problem.jobs.size());
+  const size_t count = chosen.size() / kPart;
+  for (size_t i = 0; i < count; ++i) std::swap(chosen[i], chosen[i + rng.below(chosen.size() - i)]);
+  chosen.resize(count);
+  std::vector<size_t> place(problem.jobs.size(), problem.jobs.size());
+  AllocationProblem part{.kinds = problem.kinds, .jobs = {}, .columns = {}};
+  SharesAsked of_part{.demands = {}, .units = asked.units};
+  double all = 0, some = 0;
+  for (const AllocationProblem::Job& job : problem.jobs) all += job.count;
+  for (const size_t j : chosen) some += problem.jobs[j].count;
+  for (const size_t j : chosen) {
+    place[j] = part.jobs.size();
+    part.jobs.push_back(problem.jobs[j]);
+    part.jobs.back().count *= all / some;
+    if (!asked.demands.empty()) of_part.demands.push_back(asked.demands[j]);
+  }
+  for (const Column& column : problem.columns) {
+    if (place[column.parts[0].job] == problem.jobs.size()) continue;
+    part.columns.push_back(column);
+    part.columns.back().parts[0].job = place[column.parts[0].job];
+  }
+  return solve_shares(part, of_part, {}).prices;
+}
+
+/// `near`: prices that are known to be near; empty: those of a part of the jobs are.
+SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& asked,
+                          std::vector<PoolPrices> near) {
+  // Fewer jobs take the solver some milliseconds.
+  constexpr size_t kFew = 200;
+  if (near.empty() && problem.jobs.size() > kFew && AlikeJobs::apply_to(problem))
+    near = sampled_prices(problem, asked);
+  const SharesProgram shares(problem, asked.demands, asked.units);
+  std::vector<std::vector<double>> objectives;
+  if (!asked.demands.empty()) objectives.push_back(shares.least);
+  objectives.push_back(shares.throughput);
+  const auto start = [&](size_t level, const LinearProgram::Solution& before) {
+    if (near.empty()) return LinearProgram::Basis{};
+    if (level > 0) near[level].least = before.values.back();
+    return basis_at_prices(problem, shares, objectives[level], near[level]);
+  };
+  SharesSolved solved{.solution = shares.program.maximize(objectives, gap_of(problem), start),
+                      .prices = {}};
+  for (const std::vector<double>& rows : solved.solution.row_prices) {
+    PoolPrices prices{.kinds = {}, .least = solved.solution.values.back()};
+    for (const int row : shares.kind_rows)
+      prices.kinds.push_back(std::abs(rows[static_cast<size_t>(row)]));
+    solved.prices.push_back(std::move(prices));
+  }
+  return solved;
+}
+
+/// The allocation whose least speed / demand is highest, which becomes its objective. `near`:
+/// prices of an allocation like it, and then those of this one.
+Allocation maximize_least(const AllocationProblem& problem, const std::vector<double>& demands,
+                          std::vector<PoolPrices>& near) {
+  const auto solve = [&](const AllocationProblem& of, const std::vector<double>& demanded) {
+    const SharesAsked asked{.demands = demanded, .units = units_of(of, demanded)};
+    SharesSolved solved = solve_shares(of, asked, near);
+    near = std::move(solved.prices);
+    Allocation allocation = allocation_of(of, solved.solution);
+    if (allocation.feasible)
+      allocation.objective = solved.solution.objective_values[0] * asked.units.least;
+    return allocation;
+  };
+  if (!AlikeJobs::apply_to(problem)) return solve(problem, demands);
   const AlikeJobs alike(problem, demands);
-  return alike.divided(solve_least(alike.merged, alike.demands));
+  return alike.divided(solve(alike.merged, alike.demands), AlikeJobs::Divide::kEqually);
 }
 
 }  // namespace
 
-Allocation require_found(Allocation allocation) {
-  if (allocation.feasible) return allocation;
-  throw Error(ErrorKind::kUnsupported,
-              "the solver Cbc gave up before it found an allocation: give fewer jobs, or weights, "
-              "steps, speeds and deadlines that are closer to each other");
-}
-
-SharesRows::SharesRows(const AllocationProblem& problem, LinearProgram& program) {
-  for (size_t j = 0; j < problem.jobs.size(); ++j)
-    jobs_.push_back(program.add_row(-LinearProgram::kNoLimit, problem.jobs[j].count));
-  for (const AllocationProblem::Kind& kind : problem.kinds)
-    kinds_.push_back(program.add_row(-LinearProgram::kNoLimit, kind.gpus));
-}
-
-void SharesRows::entries(const Column& column, std::vector<LinearProgram::Entry>& entries) const {
-  entries.clear();
-  for (const auto& [job, speed] : column.parts) entries.push_back({jobs_[job], 1});
-  for (const auto& [kind, gpus] : column.uses) entries.push_back({kinds_[kind], gpus});
-}
-
 Allocation maximize_throughput(const AllocationProblem& problem) {
-  LinearProgram program;
-  const SharesRows rows(problem, program);
-  std::vector<LinearProgram::Entry> entries;
-  for (const Column& column : problem.columns) {
-    rows.entries(column, entries);
-    program.add_column(0, 1, entries, whole_if(problem.whole));
-  }
-  const auto solution =
-      program.maximize({throughput_of(problem, program.columns())}, gap_of(problem));
-  Allocation allocation = allocation_of(problem, solution);
-  if (solution.feasible)
-    allocation.objective = solution.objective_values[0] * heaviest_weight(problem);
-  return require_found(std::move(allocation));
+  const auto solve = [](const AllocationProblem& of) {
+    const SharesAsked asked{.demands = {}, .units = units_of(of, {})};
+    const SharesSolved solved = solve_shares(of, asked, {});
+    Allocation allocation = allocation_of(of, solved.solution);
+    if (allocation.feasible)
+      allocation.objective = solved.solution.objective_values[0] * asked.units.weight;
+    return allocation;
+  };
+  if (!AlikeJobs::apply_to(problem)) return require_found(solve(problem));
+  const AlikeJobs alike(problem, {});
+  return require_found(alike.divided(solve(alike.merged), AlikeJobs::Divide::kInTurn));
 }
 
 Allocation maximize_fairness(const AllocationProblem& problem) {
   std::vector<double> demands = equal_speeds(problem);
   for (size_t j = 0; j < demands.size(); ++j) demands[j] *= problem.jobs[j].weight;
-  return require_found(maximize_least(problem, demands));
+  std::vector<PoolPrices> near;
+  return require_found(maximize_least(problem, demands, near));
 }
 
 Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
@@ -226,7 +159,8 @@ Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
   std::vector<double> demands(problem.jobs.size());
   for (size_t j = 0; j < demands.size(); ++j)
     if (asked(j)) demands[j] = problem.jobs[j].steps / equal_s(j);
-  Allocation allocation = require_found(maximize_least(problem, demands));
+  std::vector<PoolPrices> near;
+  Allocation allocation = require_found(maximize_least(problem, demands, near));
   allocation.objective = ratio_of(allocation);
   constexpr int kMostRounds = 30;
   constexpr double kSame = 1e-6;
@@ -235,7 +169,7 @@ Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
       if (asked(j))
         demands[j] =
             problem.jobs[j].steps / (allocation.objective * equal_s(j) - problem.jobs[j].elapsed_s);
-    Allocation next = maximize_least(problem, demands);
+    Allocation next = maximize_least(problem, demands, near);
     if (!next.feasible) break;
     next.objective = ratio_of(next);
     const bool same = next.objective > allocation.objective * (1 - kSame);
@@ -249,7 +183,8 @@ Allocation minimize_makespan(const AllocationProblem& problem) {
   if (problem.whole) return require_found(queue_for_makespan(problem));
   std::vector<double> steps;
   for (const AllocationProblem::Job& job : problem.jobs) steps.push_back(job.steps);
-  Allocation allocation = require_found(maximize_least(problem, steps));
+  std::vector<PoolPrices> near;
+  Allocation allocation = require_found(maximize_least(problem, steps, near));
   allocation.objective = allocation.objective > 0 ? 1 / allocation.objective : kNoEnd;
   return allocation;
 }

@@ -1,6 +1,8 @@
 #pragma once
 
-// Rows that programs of shares have in common.
+// The linear program of shares of time: a variable for each column and, last, the least of all
+// jobs' speed / demand. A job runs at most all the time, a kind's GPUs are at most those of the
+// pool.
 
 #include <algorithm>
 #include <vector>
@@ -34,15 +36,37 @@ inline double heaviest_weight(const AllocationProblem& problem) {
 /// Every program has a solution, though jobs may wait: none is found where the solver gives up.
 Allocation require_found(Allocation allocation);
 
-/// A job runs at most all the time, a kind's GPUs are at most those of the pool.
-class SharesRows {
- public:
-  SharesRows(const AllocationProblem& problem, LinearProgram& program);
-  void entries(const AllocationProblem::Column& column,
-               std::vector<LinearProgram::Entry>& entries) const;
-
- private:
-  std::vector<int> jobs_, kinds_;
+/// What objectives are counted in, so that they are near 1; of a part of the jobs as of all.
+struct SharesUnits {
+  double least = 1;   ///< of the least speed / demand
+  double weight = 1;  ///< of weights
 };
+SharesUnits units_of(const AllocationProblem& problem, const std::vector<double>& demands);
+
+class SharesProgram {
+ public:
+  /// Jobs without a demand are not asked for the least. `demands` may be empty.
+  SharesProgram(const AllocationProblem& problem, const std::vector<double>& demands,
+                const SharesUnits& units);
+
+  LinearProgram program;
+  std::vector<int> job_rows, kind_rows;
+  std::vector<int> demand_rows;    ///< by job; -1: none
+  std::vector<double> of_demand;   ///< by column: of its first job, in that job's row
+  std::vector<double> throughput;  ///< an objective
+  std::vector<double> least;       ///< an objective
+};
+
+/// The worth of a GPU of each kind: by how much the objective would be better with one more.
+struct PoolPrices {
+  std::vector<double> kinds;
+  double least = 0;  ///< value of the last variable
+};
+
+/// The basis in which each job has what is best for itself at these prices of time on GPUs: jobs of
+/// one column each only. `objective` is one of the program's.
+LinearProgram::Basis basis_at_prices(const AllocationProblem& problem, const SharesProgram& shares,
+                                     const std::vector<double>& objective,
+                                     const PoolPrices& prices);
 
 }  // namespace tilecast

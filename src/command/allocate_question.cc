@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "base/csv.h"
 #include "base/file.h"
@@ -183,8 +184,8 @@ std::vector<T> list_in(const AskedJob& job, const std::string& key, const std::s
   return values;
 }
 
-/// A number is of all kinds, an object has numbers by GPU.
-void read_speeds(const AskedJob& asked, PoolJob& job) {
+/// A number is of all kinds, an object has numbers by GPU. `ids`: of the names that were looked up.
+void read_speeds(const AskedJob& asked, std::map<std::string, std::string>& ids, PoolJob& job) {
   const std::string key = "steps-per-s";
   const auto found = asked.further.find(key);
   if (found == asked.further.end()) return;
@@ -195,7 +196,9 @@ void read_speeds(const AskedJob& asked, PoolJob& job) {
   for (const auto& [gpu, speed] : found->second.items()) {
     if (!speed.is_number()) refuse_key(asked, key, "numbers by GPU");
     try {
-      job.speeds[find_device(gpu).id] = speed.get<double>();
+      auto id = ids.find(gpu);
+      if (id == ids.end()) id = ids.emplace(gpu, find_device(gpu).id).first;
+      job.speeds[id->second] = speed.get<double>();
     } catch (const Error& error) {
       throw Error(error.kind(), fmt::format("{}: {}: {}", asked.where, key, error.what()));
     }
@@ -206,6 +209,7 @@ std::vector<PoolJob> pool_jobs(const std::string& file) {
   JobReader reader({"steps", "deadline-s", "weight", "gpus", "dtypes", "steps-per-s"});
   reader.add_file(file);
   std::vector<PoolJob> jobs;
+  std::map<std::string, std::string> ids;
   for (AskedJob& asked : reader.take()) {
     PoolJob job{.job = asked.job,
                 .weight = number_in(asked, "weight").value_or(1),
@@ -218,7 +222,7 @@ std::vector<PoolJob> pool_jobs(const std::string& file) {
                 .dtypes = list_in<std::string>(asked, "dtypes", "a list of dtypes, [\"bf16\"]",
                                                [](const Json& value) { return value.is_string(); }),
                 .speeds = {}};
-    read_speeds(asked, job);
+    read_speeds(asked, ids, job);
     jobs.push_back(std::move(job));
   }
   return jobs;

@@ -66,12 +66,17 @@ void check_kind(const PoolKind& kind) {
   check_number(where, kHostRange, kind.host_factor);
 }
 
-/// Jobs with the same text differ in nothing that a forecast sees.
-std::string text_of(const PoolJob& job) {
-  const JobBounds& bounds = job.job.bounds;
-  std::string text = fmt::format("{}", static_cast<const void*>(job.job.model.content.get()));
-  for (const auto& [name, value] : option_values(job.job.request))
+/// Jobs with the same text have the same forecast, which their bounds are no part of.
+std::string request_text(const Job& job) {
+  std::string text = fmt::format("{}", static_cast<const void*>(job.model.content.get()));
+  for (const auto& [name, value] : option_values(job.request))
     std::visit([&](const auto& v) { text += fmt::format(" {}={}", name, v); }, value);
+  return text;
+}
+
+/// Jobs with the same text are as fast as each other everywhere.
+std::string text_of(const PoolJob& job, std::string text) {
+  const JobBounds& bounds = job.job.bounds;
   text += fmt::format(" {} {} {} {} {} {}", bounds.loader_s.value_or(-1),
                       bounds.steps_per_s.value_or(-1), bounds.prefetch, bounds.processes,
                       bounds.slice, bounds.mps_share.value_or(-1));
@@ -191,10 +196,15 @@ PoolSpeeds::PoolSpeeds(const Forecaster& forecaster, const AllocationQuery& quer
 }
 
 void PoolSpeeds::find_types() {
-  std::map<std::string, size_t> known;
+  std::map<std::string, size_t> known, requests;
   for (size_t j = 0; j < query_.jobs.size(); ++j) {
-    const auto [at, is_new] = known.try_emplace(text_of(query_.jobs[j]), types_.size());
-    if (is_new) types_.push_back({.job = j, .ways = {}, .best = {}});
+    const std::string request = request_text(query_.jobs[j].job);
+    const auto [at, is_new] = known.try_emplace(text_of(query_.jobs[j], request), types_.size());
+    if (is_new)
+      types_.push_back({.job = j,
+                        .request = requests.try_emplace(request, requests.size()).first->second,
+                        .ways = {},
+                        .best = {}});
     type_of_.push_back(at->second);
   }
 }
@@ -225,44 +235,16 @@ void PoolSpeeds::add_ways() {
 }
 
 void PoolSpeeds::forecast(const Forecaster& forecaster, const ManyOptions& options) {
-  std::vector<std::pair<const Type*, Way*>> tasks;
+  // Ways of jobs that differ only in their bounds have one forecast.
+  std::map<std::tuple<size_t, size_t, int64_t, std::string>, Ways> by_forecast;
   for (Type& type : types_)
-    for (Way& way : type.ways) tasks.emplace_back(&type, &way);
-  const auto run = [&](size_t i) {
-    const auto& [type, way] = tasks[i];
-    const PoolJob& asked = query_.jobs[type->job];
-    const PoolKind& kind = query_.pool[way->kind];
-    PlaceOption& option = way->option;
-    Job job = asked.job;
-    job.request.execution.dtype = option.dtype;
-    const auto measured = asked.speeds.find(kind.gpu.id());
-    if (measured != asked.speeds.end() && asked.dtypes.empty())
-      job.bounds.steps_per_s = measured->second;
-    if (job.bounds.loader_s) *job.bounds.loader_s *= kind.host_factor;
-    try {
-      if (option.gpus == 1) {
-        const AloneForecast alone =
-            alone_on(forecaster, kind.gpu, job, query_.share.value_or(ShareHow::kTimeSlice));
-        way->alone = alone.job;
-        way->usable_bytes = alone.usable_bytes;
-        option.steps_per_s = speed_of(alone.job.step_s);
-        option.memory_bytes = alone.job.memory_bytes;
-      } else {
-        const Result result = ask_several(forecaster, job, kind, option.gpus);
-        const SeveralGpus on = std::visit([](const auto& f) { return several(f); }, result);
-        way->usable_bytes = on.usable_bytes;
-        option.steps_per_s = speed_of(step_time(on.step_s, job.bounds));
-        option.memory_bytes = on.peak_bytes;
-      }
-      option.fits = option.memory_bytes <= way->usable_bytes;
-      check_number("forecast", kSpeedRange, option.steps_per_s->value);
-    } catch (const Error& error) {
-      option.error = error.what();
-      option.steps_per_s.reset();
-      option.fits = false;
-    }
-  };
-  run_parallel(tasks.size(), options.threads, options.poll, run);
+    for (Way& way : type.ways)
+      by_forecast[{type.request, way.kind, way.option.gpus, way.option.dtype}].emplace_back(&type,
+                                                                                            &way);
+  std::vector<const Ways*> tasks;
+  for (const auto& [key, ways] : by_forecast) tasks.push_back(&ways);
+  run_parallel(tasks.size(), options.threads, options.poll,
+               [&](size_t i) { forecast_ways(forecaster, *tasks[i]); });
   for (Type& type : types_) {
     std::map<std::pair<size_t, int64_t>, const Way*> fastest;
     for (const Way& way : type.ways) {
@@ -273,6 +255,73 @@ void PoolSpeeds::forecast(const Forecaster& forecaster, const ManyOptions& optio
     }
     for (const auto& [key, way] : fastest) type.best.push_back(way);
   }
+}
+
+void PoolSpeeds::forecast_ways(const Forecaster& forecaster, const Ways& ways) const {
+  const auto& [first_type, first] = ways.front();
+  const PoolKind& kind = query_.pool[first->kind];
+  const bool several_gpus = first->option.gpus > 1;
+  std::optional<Result> result;
+  std::string error;
+  bool names_job = several_gpus;  // or needs none
+  try {
+    Job job = query_.jobs[first_type->job].job;
+    job.request.execution.dtype = first->option.dtype;
+    result = several_gpus ? ask_several(forecaster, job, kind, first->option.gpus)
+                          : ask(forecaster, job.model, kind.gpu, job.request, Detail::kNumbers);
+  } catch (const OptionError& failed) {
+    error = failed.what();
+    names_job = true;
+  } catch (const Error& failed) {
+    error = failed.what();
+  }
+  for (const auto& [type, way] : ways) {
+    const PoolJob& job = query_.jobs[type->job];
+    const auto fail = [&, of = way](const std::string& what, bool named) {
+      of->option.error = named ? what : fmt::format("job '{}': {}", job.job.name, what);
+      of->option.steps_per_s.reset();
+      of->option.fits = false;
+    };
+    if (!result) {
+      fail(error, names_job);
+      continue;
+    }
+    try {
+      set_speed(job, *result, *way);
+    } catch (const Error& failed) {
+      fail(failed.what(), several_gpus);
+      continue;
+    }
+    try {
+      check_number("forecast", kSpeedRange, way->option.steps_per_s->value);
+    } catch (const Error& failed) {
+      fail(failed.what(), true);
+    }
+  }
+}
+
+/// What a job does where its forecast is this one.
+void PoolSpeeds::set_speed(const PoolJob& job, const Result& result, Way& way) const {
+  const PoolKind& kind = query_.pool[way.kind];
+  PlaceOption& option = way.option;
+  JobBounds bounds = job.job.bounds;
+  const auto measured = job.speeds.find(kind.gpu.id());
+  if (measured != job.speeds.end() && job.dtypes.empty()) bounds.steps_per_s = measured->second;
+  if (bounds.loader_s) *bounds.loader_s *= kind.host_factor;
+  if (option.gpus == 1) {
+    const AloneForecast alone =
+        alone_by(result, kind.gpu, bounds, query_.share.value_or(ShareHow::kTimeSlice));
+    way.alone = alone.job;
+    way.usable_bytes = alone.usable_bytes;
+    option.steps_per_s = speed_of(alone.job.step_s);
+    option.memory_bytes = alone.job.memory_bytes;
+  } else {
+    const SeveralGpus on = std::visit([](const auto& f) { return several(f); }, result);
+    way.usable_bytes = on.usable_bytes;
+    option.steps_per_s = speed_of(step_time(on.step_s, bounds));
+    option.memory_bytes = on.peak_bytes;
+  }
+  option.fits = option.memory_bytes <= way.usable_bytes;
 }
 
 void PoolSpeeds::forecast_pairs(const ManyOptions& options) {

@@ -58,7 +58,8 @@ class PoolSpeeds {
     int64_t usable_bytes = 0;
   };
   struct Type {
-    size_t job = 0;  ///< the first of those that are alike
+    size_t job = 0;      ///< the first of those that are alike
+    size_t request = 0;  ///< jobs that differ only in their bounds have the same number
     std::vector<Way> ways;
     std::vector<const Way*> best;  ///< by kind and number of GPUs the fastest that fits
   };
@@ -69,7 +70,11 @@ class PoolSpeeds {
 
   void find_types();
   void add_ways();
+  using Ways = std::vector<std::pair<const Type*, Way*>>;
   void forecast(const Forecaster& forecaster, const ManyOptions& options);
+  /// Of ways with the same forecast.
+  void forecast_ways(const Forecaster& forecaster, const Ways& ways) const;
+  void set_speed(const PoolJob& job, const Result& result, Way& way) const;
   void forecast_pairs(const ManyOptions& options);
   void add_pairs(const std::vector<size_t>& jobs,
                  std::vector<AllocationProblem::Column>& columns) const;

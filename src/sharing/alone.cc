@@ -209,20 +209,25 @@ TurnTaker turn_taker(const JobAlone& job) {
           .open = job.open};
 }
 
+AloneForecast alone_by(const Result& forecast, const GpuRef& gpu, const JobBounds& bounds,
+                       ShareHow how) {
+  return std::visit(
+      [&](const auto& f) {
+        const StepWork work = work_of(f);
+        return AloneForecast{.job = alone_of(work, bounds, how, gpu.content->device),
+                             .mode = work.mode,
+                             .keeps_up = work.keeps_up,
+                             .framework_bytes = work.framework_bytes,
+                             .usable_bytes = work.usable_bytes};
+      },
+      forecast);
+}
+
 AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Job& job,
                        ShareHow how) {
   try {
-    const Result result = ask(forecaster, job.model, gpu, job.request, Detail::kNumbers);
-    return std::visit(
-        [&](const auto& forecast) {
-          const StepWork work = work_of(forecast);
-          return AloneForecast{.job = alone_of(work, job.bounds, how, gpu.content->device),
-                               .mode = work.mode,
-                               .keeps_up = work.keeps_up,
-                               .framework_bytes = work.framework_bytes,
-                               .usable_bytes = work.usable_bytes};
-        },
-        result);
+    return alone_by(ask(forecaster, job.model, gpu, job.request, Detail::kNumbers), gpu, job.bounds,
+                    how);
   } catch (const OptionError&) {
     throw;
   } catch (const Error& error) {

@@ -22,6 +22,11 @@ struct AloneForecast {
 AloneForecast alone_on(const Forecaster& forecaster, const GpuRef& gpu, const Job& job,
                        ShareHow how);
 
+/// What a job takes by its forecast on this GPU. Jobs that differ only in their bounds have the
+/// same forecast. Throws Error that does not name the job.
+AloneForecast alone_by(const Result& forecast, const GpuRef& gpu, const JobBounds& bounds,
+                       ShareHow how);
+
 /// Whether jobs together take more than the part of the memory above which measured pairs did not
 /// run.
 bool is_tight_together(int64_t memory_bytes, int64_t usable_bytes);

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <vector>
+
+#include "allocation/problem.h"
+
+namespace tilecast {
+
+/// Jobs with equal columns, weights and demands as one with a count. 10,000 jobs of a hundred types
+/// are as few as a hundred this way.
+class AlikeJobs {
+ public:
+  AlikeJobs(const AllocationProblem& problem, const std::vector<double>& demands);
+
+  /// Pairs have two jobs each, and whole jobs no equal shares.
+  static bool apply_to(const AllocationProblem& problem);
+
+  /// How those that are alike divide their shares. Any way has the same sum of speeds.
+  enum class Divide {
+    kEqually,  ///< each as fast as the others
+    kInTurn    ///< the first ones get all the time that they can use
+  };
+  Allocation divided(const Allocation& allocation, Divide how) const;
+
+  AllocationProblem merged;
+  std::vector<double> demands;
+
+ private:
+  void add(const AllocationProblem& problem, size_t job, double demand);
+
+  std::vector<std::vector<size_t>> columns_;  ///< by job
+  std::vector<std::vector<size_t>> members_;  ///< by merged job
+  std::vector<size_t> first_column_;          ///< by merged job
+};
+
+}  // namespace tilecast
