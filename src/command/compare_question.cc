@@ -71,9 +71,17 @@ bool names_gpu(const std::string& name) {
   }
 }
 
-/// The options of a file override those of the question.
+/// The options of a file override those of the question. A model and a GPU may be content.
 Side side_of_options(const JsonObject& file, Side side) {
   for (const auto& item : file.json().items()) {
+    if (item.key() == "model" && item.value().is_object()) {
+      side.model = {.name = "", .read = model_from_text(item.value().dump(), file.where())};
+      continue;
+    }
+    if (item.key() == "gpu" && item.value().is_object()) {
+      side.gpu = {.name = "", .read = gpu_from_text(item.value().dump(), file.where())};
+      continue;
+    }
     const std::string text = option_text(file, item.key());
     if (item.key() == "model") {
       side.model = {.name = text, .read = {}};
@@ -105,16 +113,27 @@ bool states_options(const Json& json) {
   return true;
 }
 
-Side side_of(const std::string& asked, const CompareQuestion& common) {
+/// Whether a side is content in place of a name.
+bool is_content(const std::string& asked) { return asked.starts_with('{'); }
+
+/// `where` names the side in messages.
+Side side_of(const std::string& asked, const std::string& where, const CompareQuestion& common) {
   Side side{.forecast = "", .model = common.model, .gpu = common.gpu, .words = common.words};
-  if (is_path(asked) && asked.ends_with(".json")) {
-    const std::string text = read_file(asked), where = printable(asked);
+  if (is_content(asked) || (is_path(asked) && asked.ends_with(".json"))) {
+    const std::string text = is_content(asked) ? asked : read_file(asked);
     const Json json = parse_json(text, where);
     if (is_forecast(json)) {
       side.forecast = text;
       return side;
     }
     if (states_options(json)) return side_of_options(JsonObject(json, where), std::move(side));
+    if (is_content(asked)) {
+      if (json.contains("model_type") || json.contains("architectures"))
+        side.model = {.name = "", .read = model_from_text(text, where)};
+      else
+        side.gpu = {.name = "", .read = gpu_from_text(text, where)};
+      return side;
+    }
   }
   if (names_gpu(asked))
     side.gpu = {.name = asked, .read = {}};
@@ -141,10 +160,12 @@ std::string forecast_json(const std::string& name, const Side& side,
 
 Reply answer_compare(CompareQuestion&& asked, const Given&, const Asking&) {
   asked.forecaster.read = asked.forecaster.load();  // once for both
-  NamedForecast sides[] = {{printable(asked.a), ""}, {printable(asked.b), ""}};
+  NamedForecast sides[] = {{is_content(asked.a) ? "a" : printable(asked.a), ""},
+                           {is_content(asked.b) ? "b" : printable(asked.b), ""}};
   for (NamedForecast& side : sides) {
-    const std::string& name = &side == sides ? asked.a : asked.b;
-    side.json = forecast_json(name, side_of(name, asked), asked);
+    const std::string& text = &side == sides ? asked.a : asked.b;
+    side.json =
+        forecast_json(is_content(text) ? side.name : text, side_of(text, side.name, asked), asked);
   }
   return {.answer = compare_forecasts(sides[0], sides[1])};
 }
