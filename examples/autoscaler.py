@@ -21,7 +21,7 @@ KEEP_STEPS = 4
 
 def load_per_s(hour: float) -> float:
     """Requests a second: quiet nights, two peaks a day."""
-    return 15 + 45 * max(0.0, math.sin((hour - 6) / 16 * math.pi)) + 25 * math.exp(-((hour - 19) ** 2) / 2)
+    return 45 + 135 * max(0.0, math.sin((hour - 6) / 16 * math.pi)) + 75 * math.exp(-((hour - 19) ** 2) / 2)
 
 
 def ask(rates: list[float]) -> list[dict]:

@@ -46,4 +46,5 @@ if [ -x "$in_process" ]; then
 else
   echo "the same in a process: build the target many_rows for it"
 fi
+curl -s "$url/metrics" | grep -E '^tilecast_pass_cache_(hits|misses)'
 awk '/VmHWM/ { printf "most memory of the service: %d MB\n", $2 / 1000 }' "/proc/$service/status"

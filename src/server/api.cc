@@ -98,6 +98,24 @@ std::string host_name(const std::string& host) {
   return lower_case(is_port ? host.substr(0, colon) : host);
 }
 
+/// Counts the time of an answer while it lives.
+class InProgress {
+ public:
+  explicit InProgress(Metrics& metrics) : metrics_(metrics) { ++metrics_.in_progress; }
+  ~InProgress() {
+    --metrics_.in_progress;
+    metrics_.microseconds += std::chrono::duration_cast<std::chrono::microseconds>(
+                                 std::chrono::steady_clock::now() - start_)
+                                 .count();
+  }
+  InProgress(const InProgress&) = delete;
+  InProgress& operator=(const InProgress&) = delete;
+
+ private:
+  Metrics& metrics_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 bool is_catalog(std::string_view name) {
   return name == "gpus" || name == "clusters" || name == "models" || name == "ops";
 }
@@ -135,12 +153,11 @@ void Api::end() const {
   if (jobs_) jobs_->end();
 }
 
-Api::Work Api::work_of_request() const {
-  return {.limits = {.memory_bytes = options_.request_bytes,
-                     .seconds = options_.request_seconds,
-                     .files = !options_.folder.empty(),
-                     .folder = options_.folder},
-          .show_progress = {}};
+Limits ApiOptions::limits() const {
+  return {.memory_bytes = request_bytes,
+          .seconds = request_seconds,
+          .files = !folder.empty(),
+          .folder = folder};
 }
 
 bool Api::is_quick(const HttpRequest& request) {
@@ -263,12 +280,12 @@ HttpResponse Api::read(const std::string& name, const std::string& path,
   }
   if (path.size() > name.size() + 1 && name != "ops")
     return ask("data_file", "", Json{{"kind", name}, {"name", path.substr(name.size() + 1)}}.dump(),
-               work_of_request());
+               Work{.limits = options_.limits(), .show_progress = {}});
   Json body = Json::object();
   const std::string wanted =
       path.size() > name.size() + 1 ? path.substr(name.size() + 1) : query_value(query, "name");
   if (!wanted.empty()) body["name"] = wanted;
-  return ask(name, query, body.dump(), work_of_request());
+  return ask(name, query, body.dump(), Work{.limits = options_.limits(), .show_progress = {}});
 }
 
 HttpResponse Api::route(const HttpRequest& request) const {
@@ -299,7 +316,7 @@ HttpResponse Api::route(const HttpRequest& request) const {
     return response;
   }
   if (jobs_ && lists(request.prefer, "respond-async")) return jobs_->add(request);
-  return post(rest, request, work_of_request());
+  return post(rest, request, Work{.limits = options_.limits(), .show_progress = {}});
 }
 
 HttpResponse Api::post(const std::string& name, const HttpRequest& request,
@@ -314,14 +331,14 @@ HttpResponse Api::post(const std::string& name, const HttpRequest& request,
 
 std::optional<HttpResponse> Api::run_job(const HttpRequest& request, const ShowProgress& show,
                                          const std::atomic<bool>& cancelled) const {
-  Work work = work_of_request();
+  Work work{.limits = options_.limits(), .show_progress = show};
   work.limits.seconds = options_.job_seconds;
   work.limits.cancelled = &cancelled;
-  work.show_progress = show;
-  const std::string path = request.target.substr(0, request.target.find('?'));
-  HttpResponse response = guarded(work.limits, [&] {
-    return post(decoded(path).value_or("").substr(kPrefix.size()), request, work);
-  });
+  const std::string path =
+      decoded(std::string_view(request.target).substr(0, request.target.find('?'))).value_or("");
+  if (!path.starts_with(kPrefix)) return problem(404, "there is no such question");
+  HttpResponse response =
+      guarded(work.limits, [&] { return post(path.substr(kPrefix.size()), request, work); });
   if (cancelled && response.status == 422) return std::nullopt;
   return response;
 }
@@ -349,15 +366,19 @@ HttpResponse Api::guarded(const Limits& limits, const Answer& answer) {
 }
 
 HttpResponse Api::answer(const HttpRequest& request) const {
-  const auto start = std::chrono::steady_clock::now();
-  ++metrics_.in_progress;
-  HttpResponse response = guarded(work_of_request().limits, [&] { return route(request); });
-  --metrics_.in_progress;
+  HttpResponse response;
+  {
+    const InProgress counted(metrics_);
+    response = guarded(options_.limits(), [&] { return route(request); });
+  }
   ++metrics_.requests;
   if (response.status >= 400) ++metrics_.errors;
-  metrics_.microseconds += std::chrono::duration_cast<std::chrono::microseconds>(
-                               std::chrono::steady_clock::now() - start)
-                               .count();
+  if (response.parts && response.parts->is_long) {
+    response.parts->next = [this, next = std::move(response.parts->next)] {
+      const InProgress counted(metrics_);
+      return next();
+    };
+  }
   return response;
 }
 

@@ -29,6 +29,9 @@ struct ApiOptions {
   double job_seconds = 3600;                   ///< the same of a job
   std::string folder;                          ///< whose files may be asked for by path; "": none
   std::optional<JobsOptions> jobs;             ///< none: all requests are answered at once
+
+  /// Of a request.
+  Limits limits() const;
 };
 
 /// Counters, for /metrics.
@@ -63,7 +66,6 @@ class Api {
     Limits limits;
     ShowProgress show_progress;
   };
-  Work work_of_request() const;
   /// The answer of a job; nullopt: it was cancelled.
   std::optional<HttpResponse> run_job(const HttpRequest& request, const ShowProgress& show,
                                       const std::atomic<bool>& cancelled) const;

@@ -29,7 +29,7 @@ constexpr uint64_t kMostFileBytes = uint64_t{260} << 20;
 /// A target has at most the 16 KiB of a header.
 constexpr uint64_t kMostHeadBytes = 256 << 10;
 
-std::string text_of(const JobHead& head) {
+std::string head_text(const JobHead& head) {
   const Json json = {{"version", kVersion},
                      {"target", head.target},
                      {"content_type", head.content_type},
@@ -128,7 +128,7 @@ std::vector<JobFolder::Found> JobFolder::read() const {
 }
 
 void JobFolder::write(const std::string& id, const JobHead& head, std::string_view body) const {
-  write_file(path_of(id), text_of(head).append(body));
+  write_file(path_of(id), head_text(head).append(body));
 }
 
 std::string JobFolder::body(const std::string& id) const {

@@ -30,6 +30,9 @@ struct RpcError {
 /// Options of a question that its tool states; the tool `options` has the others. A list of tools
 /// is read by each talk: it stays small.
 constexpr size_t kStatedOptions = 7;
+/// Those that come first, where a question has them.
+constexpr std::string_view kUsualOptions[] = {"gpus", "cluster", "nodes",  "mode", "batch",
+                                              "seq",  "prompt",  "output", "rate"};
 constexpr std::string_view kOptionsTool = "options";
 
 /// The first clause of a help text.
@@ -46,12 +49,18 @@ OrderedJson tool_of(const Question& question) {
   OrderedJson stated = OrderedJson::object();
   const size_t all = schema["properties"].size();
   const OrderedJson required = schema.value("required", OrderedJson::array());
-  for (const auto& [name, property] : schema["properties"].items()) {
-    const bool is_required = std::find(required.begin(), required.end(), name) != required.end();
-    if (!is_required && stated.size() >= kStatedOptions) continue;
-    stated[name] = property;
-    stated[name]["description"] = short_help(property["description"].get<std::string>());
-  }
+  const auto state = [&](bool first) {
+    for (const auto& [name, property] : schema["properties"].items()) {
+      const bool is_first = std::find(required.begin(), required.end(), name) != required.end() ||
+                            std::find(std::begin(kUsualOptions), std::end(kUsualOptions), name) !=
+                                std::end(kUsualOptions);
+      if (first != is_first || (!first && stated.size() >= kStatedOptions)) continue;
+      stated[name] = property;
+      stated[name]["description"] = short_help(property["description"].get<std::string>());
+    }
+  };
+  state(true);
+  state(false);
   std::string help(question.help);
   if (stated.size() < all)
     help += fmt::format(". {} more options: ask the tool '{}'", all - stated.size(), kOptionsTool);
@@ -163,14 +172,14 @@ OrderedJson result_of(const Api& api, const std::string& method, const Json& par
   throw RpcError{kNoMethod, fmt::format("no method is called '{}'", shown_name(method))};
 }
 
-std::string text_of(const OrderedJson& message) {
+std::string message_text(const OrderedJson& message) {
   return message.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 std::string error_text(const Json& id, const RpcError& error) {
-  return text_of({{"jsonrpc", "2.0"},
-                  {"id", id},
-                  {"error", {{"code", error.code}, {"message", error.message}}}});
+  return message_text({{"jsonrpc", "2.0"},
+                       {"id", id},
+                       {"error", {{"code", error.code}, {"message", error.message}}}});
 }
 
 }  // namespace
@@ -187,10 +196,10 @@ std::string mcp_answer(const Api& api, std::string_view message) {
   if (!request.contains("id")) return "";  // a notification
   const Json id = request["id"];
   try {
-    return text_of({{"jsonrpc", "2.0"},
-                    {"id", id},
-                    {"result", result_of(api, request["method"].get<std::string>(),
-                                         request.value("params", Json::object()))}});
+    return message_text({{"jsonrpc", "2.0"},
+                         {"id", id},
+                         {"result", result_of(api, request["method"].get<std::string>(),
+                                              request.value("params", Json::object()))}});
   } catch (const RpcError& error) {
     return error_text(id, error);
   }

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <optional>
 #include <set>
 #include <unordered_map>
@@ -52,23 +53,28 @@ size_t record_size(std::string_view text, Layout layout) {
   return text.size();
 }
 
-/// The names of a table's columns.
-const std::set<std::string, std::less<>>& column_names() {
-  static const std::set<std::string, std::less<>> names = [] {
-    std::set<std::string, std::less<>> all = {"model", "gpu"};
-    for (const OptionDef& option : request_options()) all.insert(option.name);
-    return all;
+/// The columns of a table: keywords, as in the JSON of requests, with the names of their options.
+const std::map<std::string, std::string, std::less<>>& columns_by_keyword() {
+  static const std::map<std::string, std::string, std::less<>> all = [] {
+    std::map<std::string, std::string, std::less<>> columns = {{"model", "model"}, {"gpu", "gpu"}};
+    for (const OptionDef& option : request_options()) {
+      std::string keyword = option.name;
+      std::replace(keyword.begin(), keyword.end(), '-', '_');
+      columns.emplace(std::move(keyword), option.name);
+    }
+    return columns;
   }();
-  return names;
+  return all;
 }
 
-void check_column(std::string_view name) {
-  const auto& names = column_names();
-  if (!names.contains(name))
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("'{}' is no option of a forecast{}", shown_name(name),
-                    did_you_mean(name, std::vector<std::string>(names.begin(), names.end()))));
+const std::string& column_of(std::string_view keyword) {
+  const auto& columns = columns_by_keyword();
+  const auto found = columns.find(keyword);
+  if (found != columns.end()) return found->second;
+  std::vector<std::string> known;
+  for (const auto& [name, option] : columns) known.push_back(name);
+  throw Error(ErrorKind::kInput, fmt::format("'{}' is no option of a forecast{}",
+                                             shown_name(keyword), did_you_mean(keyword, known)));
 }
 
 /// Columns as forecast_many takes them, filled row by row.
@@ -77,7 +83,7 @@ class Columns {
   /// Adds a row with these values by name; those that are not given have their defaults.
   void add(const std::vector<std::pair<std::string, std::string>>& row) {
     for (const auto& [name, word] : row) {
-      Column& column = column_of(name);
+      Column& column = column_named(name);
       const auto [at, fresh] =
           column.codes.emplace(word, static_cast<int32_t>(column.options.words.size()));
       if (fresh) column.options.words.push_back(word);
@@ -102,7 +108,7 @@ class Columns {
     OptionColumn options;
     std::unordered_map<std::string, int32_t> codes;
   };
-  Column& column_of(const std::string& name) {
+  Column& column_named(const std::string& name) {
     for (Column& column : columns_) {
       if (column.options.name == name) return column;
     }
@@ -162,10 +168,10 @@ class Reader {
 
   void read_header() {
     std::set<std::string> seen;
-    for (std::string& name : csv_cells(next_record())) {
-      check_column(name);
+    for (const std::string& keyword : csv_cells(next_record())) {
+      std::string name = column_of(keyword);
       if (!seen.insert(name).second)
-        throw Error(ErrorKind::kInput, fmt::format("column '{}' is there twice", name));
+        throw Error(ErrorKind::kInput, fmt::format("column '{}' is there twice", keyword));
       header_.push_back(std::move(name));
     }
     if (header_.empty())
@@ -193,9 +199,9 @@ class Reader {
     Row row;
     for (const auto& item : json.items()) {
       if (item.value().is_null()) continue;
-      check_column(item.key());
-      if (item.value().is_object() && item.key() == "model") {
-        row.emplace_back(item.key(), item.value().dump());
+      const std::string& name = column_of(item.key());
+      if (item.value().is_object() && name == "model") {
+        row.emplace_back(name, item.value().dump());
         continue;
       }
       std::optional<std::string> word = word_of_value(item.value());
@@ -203,7 +209,7 @@ class Reader {
         throw Error(ErrorKind::kInput,
                     fmt::format("{}: `{}`: expected a text, a number, true or false, found {}",
                                 where, item.key(), item.value().type_name()));
-      if (!word->empty()) row.emplace_back(item.key(), *std::move(word));
+      if (!word->empty()) row.emplace_back(name, *std::move(word));
     }
     return row;
   }
