@@ -183,6 +183,8 @@ set_target_properties(faults PROPERTIES UNITY_BUILD OFF)
 target_compile_options(faults PRIVATE -fno-sanitize=all -U_FORTIFY_SOURCE)
 add_test(NAME report_html COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/report_html_test.py $<TARGET_FILE:tilecast>)
 add_test(NAME server COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/server_test.py $<TARGET_FILE:tilecast>)
+add_test(NAME server_jobs COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/server_jobs_test.py $<TARGET_FILE:tilecast>)
+add_test(NAME server_safety COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/server_safety_test.py $<TARGET_FILE:tilecast>)
 # The page in a browser; skipped where Debian's chromium and chromium-driver or selenium are missing.
 add_test(NAME page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/page_test.py $<TARGET_FILE:tilecast>)
 set_tests_properties(page PROPERTIES LABELS slow TIMEOUT 900 SKIP_REGULAR_EXPRESSION "^skipped")

@@ -3,6 +3,7 @@
 // How a question ends without an answer: by an error, or at the limits of memory and time that it
 // was given. An answer does not depend on these limits, so they are no part of a request.
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -33,14 +34,19 @@ class Error : public std::runtime_error {
 
 /// Limits of one question.
 struct Limits {
-  /// By which the process may grow, and what a single part of the work may take (a file once it is
-  /// read, a graph, the operations of a step). Default: each part has a limit that no known model,
-  /// trace or cluster comes near.
+  /// What the question may hold, and what a single part of the work may take (a file once it is
+  /// read, a graph, the operations of a step). In Tilecast's program it is what the question's
+  /// threads have allocated; in others, by how much the process has grown. Default: each part has a
+  /// limit that no known model, trace or cluster comes near.
   std::optional<int64_t> memory_bytes;
   std::optional<double> seconds;  ///< default: none
   /// Whether files that a question names are read. If not, a name is found among the bundled models
   /// and devices only.
   bool files = true;
+  /// Where such files lie, links followed; "": anywhere.
+  std::string folder;
+  /// Another thread sets it to end the question; may be null, else it outlives the question.
+  const std::atomic<bool>* cancelled = nullptr;
 };
 
 /// Ends a question that reaches its limits. It is no Error: a search that tries many things and

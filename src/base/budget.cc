@@ -4,15 +4,15 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <limits>
 #include <string>
+#include <utility>
 
 #include "base/text.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
-
-thread_local const Budget* budget_of_thread = nullptr;
 
 /// Memory of the process that is in use (resident, proc_pid_statm(5)); 0: not known.
 int64_t process_bytes() {
@@ -26,12 +26,41 @@ int64_t process_bytes() {
 
 }  // namespace
 
-Budget::Budget(const Limits& limits)
-    : limits_(limits), start_(std::chrono::steady_clock::now()), start_bytes_(process_bytes()) {}
+bool CountedMemory::is_counted_ = false;
+constinit thread_local const Budget* CountedMemory::budget_ = nullptr;
+constinit thread_local int64_t CountedMemory::untold_bytes_ = 0;
+
+void CountedMemory::begin() { is_counted_ = true; }
+
+void CountedMemory::tell() {
+  if (budget_ != nullptr) budget_->add_bytes(untold_bytes_);
+  untold_bytes_ = 0;
+}
+
+void CountedMemory::before(size_t bytes) {
+  // More than any memory is refused by the system.
+  constexpr auto kMost = static_cast<size_t>(std::numeric_limits<int64_t>::max() / 2);
+  if (budget_ == nullptr || bytes > kMost) return;
+  tell();
+  if (budget_->is_too_much(static_cast<int64_t>(bytes))) throw AllocationRefused();
+}
+
+const Budget* CountedMemory::exchange(const Budget* budget) {
+  tell();
+  return std::exchange(budget_, budget);
+}
+
+const char* AllocationRefused::what() const noexcept {
+  return "more memory than the limit; `max-memory` allows more";
+}
+
+Budget::Budget(const Limits& limits) : limits_(limits), start_(std::chrono::steady_clock::now()) {
+  if (limits_.memory_bytes && !CountedMemory::is_counted()) start_bytes_ = process_bytes();
+}
 
 const Budget& Budget::here() {
   static const Budget usual{Limits{}};
-  return budget_of_thread != nullptr ? *budget_of_thread : usual;
+  return CountedMemory::budget_ != nullptr ? *CountedMemory::budget_ : usual;
 }
 
 void Budget::check(std::string_view doing) const {
@@ -43,7 +72,14 @@ void Budget::check(std::string_view doing) const {
                       "allows more",
                       *limits_.seconds, doing));
   }
-  if (limits_.memory_bytes && process_bytes() - start_bytes_ > *limits_.memory_bytes)
+  if (limits_.cancelled != nullptr && *limits_.cancelled)
+    throw LimitReached(fmt::format("cancelled while {}", doing));
+  if (!limits_.memory_bytes) return;
+  if (CountedMemory::is_counted()) CountedMemory::tell();
+  const bool is_over = CountedMemory::is_counted()
+                           ? is_too_much(0)
+                           : process_bytes() - start_bytes_ > *limits_.memory_bytes;
+  if (is_over)
     throw LimitReached(
         fmt::format("stopped at {} of memory, the limit, while {}; `max-memory` "
                     "allows more",
@@ -59,13 +95,11 @@ void Budget::refuse(const BudgetPart& part, std::string_view where) const {
                                        : "that is expected of real models"));
 }
 
-void take_budget(const Budget& budget) { budget_of_thread = &budget; }
+void take_budget(const Budget& budget) { CountedMemory::exchange(&budget); }
 
 LimitScope::LimitScope(const Limits& limits)
-    : budget_(std::make_unique<Budget>(limits)), before_(budget_of_thread) {
-  budget_of_thread = budget_.get();
-}
+    : budget_(std::make_unique<Budget>(limits)), before_(CountedMemory::exchange(budget_.get())) {}
 
-LimitScope::~LimitScope() { budget_of_thread = before_; }
+LimitScope::~LimitScope() { CountedMemory::exchange(before_); }
 
 }  // namespace tilecast

@@ -8,8 +8,12 @@
 // every shape rule, pass and importer. None of them decides by it: it changes no answer, it only
 // ends the work.
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <new>
+#include <string>
 #include <string_view>
 
 #include "tilecast/error.h"
@@ -67,17 +71,70 @@ class Budget {
   bool has_deadline() const { return limits_.seconds.has_value(); }
   /// Limits::files.
   bool reads_files() const { return limits_.files; }
+  /// Limits::folder.
+  const std::string& folder() const { return limits_.folder; }
 
-  /// Throws LimitReached if the time is over, or the process has grown by more than it may.
-  /// `doing`: "simulating a server".
+  /// Throws LimitReached if the time is over, the work holds more memory than it may, or it was
+  /// cancelled. `doing`: "simulating a server".
   void check(std::string_view doing) const;
+
+  /// Counts what a thread of this budget has allocated, less what it has freed.
+  void add_bytes(int64_t bytes) const { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  /// Whether so many bytes more are beyond the limit.
+  bool is_too_much(int64_t more_bytes) const {
+    return limits_.memory_bytes &&
+           bytes_.load(std::memory_order_relaxed) + more_bytes > *limits_.memory_bytes;
+  }
 
  private:
   [[noreturn]] void refuse(const BudgetPart& part, std::string_view where) const;
 
   Limits limits_;
   std::chrono::steady_clock::time_point start_;
-  int64_t start_bytes_ = 0;  ///< of the process
+  int64_t start_bytes_ = 0;                ///< of the process, where allocations are not counted
+  mutable std::atomic<int64_t> bytes_{0};  ///< allocated, less freed
+};
+
+/// Counts allocations: how a program tells what each question holds. One that replaces the
+/// operators new and delete (src/cli/counted_memory.cc) calls `begin` at its start and `add` at
+/// each of them. Where none does, a budget's memory is the growth of the whole process, which
+/// cannot tell one question from another.
+///
+/// What a question frees that another one allocated (a remembered pass that is dropped) is counted
+/// for it, too: it may then hold as much more.
+class CountedMemory {
+ public:
+  static void begin();
+  static bool is_counted() { return is_counted_; }
+  /// Whether the thread works for a budget; nothing is counted else.
+  static bool is_wanted() { return budget_ != nullptr; }
+
+  static void add(int64_t bytes) {
+    constexpr int64_t kUntold = 64 << 10;  // seldom enough for many threads to share one counter
+    untold_bytes_ += bytes;
+    if (untold_bytes_ > kUntold || untold_bytes_ < -kUntold) tell();
+  }
+  /// Before one large allocation, which would be made before the next look at the budget. Throws
+  /// AllocationRefused.
+  static void before(size_t bytes);
+  /// Adds what the thread has not told to its budget.
+  static void tell();
+
+ private:
+  friend class Budget;
+  friend class LimitScope;
+  friend void take_budget(const Budget& budget);
+  static const Budget* exchange(const Budget* budget);
+
+  static bool is_counted_;
+  static constinit thread_local const Budget* budget_;
+  static constinit thread_local int64_t untold_bytes_;
+};
+
+/// An allocation beyond the limit of memory.
+class AllocationRefused : public std::bad_alloc {
+ public:
+  const char* what() const noexcept override;
 };
 
 /// Gives the calling thread, which works for another one to its end, the budget of that one.

@@ -94,11 +94,25 @@ struct OpenFile {
   int close() { return ::close(std::exchange(descriptor, -1)); }
 };
 
+/// Whether the question may read there: what is elsewhere is to it as if it were not there.
+bool is_allowed(const fs::path& path) {
+  const Budget& budget = Budget::here();
+  if (!budget.reads_files()) return false;
+  if (budget.folder().empty()) return true;
+  std::error_code code;
+  const fs::path folder = fs::canonical(budget.folder(), code);
+  if (code) return false;
+  const fs::path real = fs::canonical(path, code);  // without links
+  if (code) return false;
+  const auto end = std::mismatch(folder.begin(), folder.end(), real.begin(), real.end()).first;
+  return end == folder.end();
+}
+
 }  // namespace
 
 /// Opens a regular file for reading; `status` is its state.
 static OpenFile open_regular(const fs::path& path, struct stat& status) {
-  const bool allowed = Budget::here().reads_files();
+  const bool allowed = is_allowed(path);
   if (!allowed || ::stat(path.c_str(), &status) != 0) {
     if (!allowed || errno == ENOENT || errno == ENOTDIR)
       throw Error(ErrorKind::kNotFound, fmt::format("{}: no such file", shown(path)));
@@ -116,17 +130,17 @@ static OpenFile open_regular(const fs::path& path, struct stat& status) {
 
 bool is_there(const fs::path& path) {
   std::error_code code;
-  return Budget::here().reads_files() && fs::exists(path, code);
+  return is_allowed(path) && fs::exists(path, code);
 }
 
 bool is_file(const fs::path& path) {
   std::error_code code;
-  return Budget::here().reads_files() && fs::is_regular_file(path, code);
+  return is_allowed(path) && fs::is_regular_file(path, code);
 }
 
 bool is_folder(const fs::path& path) {
   std::error_code code;
-  return Budget::here().reads_files() && fs::is_directory(path, code);
+  return is_allowed(path) && fs::is_directory(path, code);
 }
 
 std::string read_file(const fs::path& path, uint64_t most_bytes) {

@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "base/file.h"
 #include "base/text.h"
 #include "cli/command.h"
 #include "cli/show.h"
@@ -19,7 +20,9 @@ struct Serve {
   std::string host = "127.0.0.1";
   int64_t port = 8080;
   std::vector<std::string> names;
-  int64_t threads = 0, seconds = 60, megabytes = 512, waiting = 64;
+  std::string folder, state;
+  int64_t threads = 0, seconds = 60, megabytes = 512, waiting = 64, jobs = 1000, job_seconds = 3600,
+          job_threads = 1;
   bool open = false;
   ForecasterSource forecaster;
 };
@@ -54,7 +57,27 @@ std::vector<OptionGroup> serve_groups() {
                      kMostMegabytes),
         whole_option("--waiting", std::to_string(usual.waiting),
                      "long answers that may be in progress or wait; more get 503",
-                     into<&Serve::waiting>(), 1, 1'000'000)}}};
+                     into<&Serve::waiting>(), 1, 1'000'000),
+        {.names = "--allow-dir",
+         .value = "DIR",
+         .help = "requests may name models, GPUs and other files below this folder by their paths; "
+                 "without it, none",
+         .kind = ValueKind::kFolder,
+         .set = into<&Serve::folder>()}}},
+      {"Jobs: requests with the header 'Prefer: respond-async'",
+       {{.names = "--state",
+         .value = "DIR",
+         .help = "keeps jobs and their results in this folder, also when the service is ended or "
+                 "killed; default: in memory",
+         .kind = ValueKind::kFolder,
+         .set = into<&Serve::state>()},
+        whole_option("--job-seconds", std::to_string(usual.job_seconds),
+                     "time that one job may take", into<&Serve::job_seconds>(), 1, 30 * kDay),
+        whole_option("--job-threads", std::to_string(usual.job_threads), "jobs that run at a time",
+                     into<&Serve::job_threads>(), 1, kMostThreads),
+        whole_option("--jobs", std::to_string(usual.jobs),
+                     "jobs that are kept; what finished first makes room for new ones",
+                     into<&Serve::jobs>(), 1, 100'000)}}};
   const std::vector<CommandOption> last = forecaster_options<Serve>();
   groups.front().options.insert(groups.front().options.end(), last.begin(), last.end());
   return groups;
@@ -64,9 +87,17 @@ void run_serve(const Command& command, const Given& given) {
   Serve asked;
   OptionIndex(command.groups()).read(given, &asked);
   const char* token = std::getenv("TILECAST_TOKEN");
-  server::ApiOptions api_options{.token = token != nullptr && !asked.open ? token : "",
-                                 .request_bytes = asked.megabytes << 20,
-                                 .request_seconds = static_cast<double>(asked.seconds)};
+  server::ApiOptions api_options{
+      .token = token != nullptr && !asked.open ? token : "",
+      .request_bytes = asked.megabytes << 20,
+      .request_seconds = static_cast<double>(asked.seconds),
+      .job_seconds = static_cast<double>(asked.job_seconds),
+      .folder = asked.folder,
+      .jobs = server::JobsOptions{.folder = asked.state,
+                                  .most = static_cast<size_t>(asked.jobs),
+                                  .threads = static_cast<int>(asked.job_threads)}};
+  if (!asked.folder.empty() && !is_folder(asked.folder))
+    throw UsageError(fmt::format("--allow-dir: there is no folder {}", printable(asked.folder)));
   if (!server::is_loopback(asked.host) && api_options.token.empty() && !asked.open)
     throw UsageError(
         fmt::format("--host {} is reached by other machines: set the variable "

@@ -1,6 +1,5 @@
 // Two forecasts side by side. Each is a model, a GPU, the JSON of an earlier forecast, or the
-// options of a request, the latter as JSON files or their content; the rest comes from the options
-// of the question.
+// options of a request in a JSON file; the rest comes from the options of the question.
 
 #include <fmt/format.h>
 
@@ -33,7 +32,7 @@ CommandOption side_argument(const std::string& name, SetValue set) {
   return {.names = name,
           .help =
               "a model, a GPU, a forecast (--format json), or a JSON file of a request's "
-              "options: {\"model\": \"gpt2\", \"gpu\": \"H100\", \"batch\": 4}; or the content of one",
+              "options: {\"model\": \"gpt2\", \"gpu\": \"H100\", \"batch\": 4}",
           .required = true,
           .set = set};
 }
@@ -72,15 +71,15 @@ bool names_gpu(const std::string& name) {
   }
 }
 
-/// The options of a file override those of the question.
+/// The options of a file override those of the question. A model and a GPU may be content.
 Side side_of_options(const JsonObject& file, Side side) {
   for (const auto& item : file.json().items()) {
-    if (item.value().is_object() && item.key() == "model") {
-      side.model = {.name = "", .read = model_from_text(item.value().dump(), item.key())};
+    if (item.key() == "model" && item.value().is_object()) {
+      side.model = {.name = "", .read = model_from_text(item.value().dump(), file.where())};
       continue;
     }
-    if (item.value().is_object() && item.key() == "gpu") {
-      side.gpu = {.name = "", .read = gpu_from_text(item.value().dump(), item.key())};
+    if (item.key() == "gpu" && item.value().is_object()) {
+      side.gpu = {.name = "", .read = gpu_from_text(item.value().dump(), file.where())};
       continue;
     }
     const std::string text = option_text(file, item.key());
@@ -114,24 +113,28 @@ bool states_options(const Json& json) {
   return true;
 }
 
-/// The content of a file in place of its name.
+/// Whether a side is content in place of a name.
 bool is_content(const std::string& asked) { return asked.starts_with('{'); }
 
-Side side_of(const std::string& asked, const CompareQuestion& common) {
+/// `where` names the side in messages.
+Side side_of(const std::string& asked, const std::string& where, const CompareQuestion& common) {
   Side side{.forecast = "", .model = common.model, .gpu = common.gpu, .words = common.words};
-  const bool content = is_content(asked);
-  if (content || (is_path(asked) && asked.ends_with(".json"))) {
-    const std::string text = content ? asked : read_file(asked);
-    const std::string where = content ? "a side" : printable(asked);
+  if (is_content(asked) || (is_path(asked) && asked.ends_with(".json"))) {
+    const std::string text = is_content(asked) ? asked : read_file(asked);
     const Json json = parse_json(text, where);
     if (is_forecast(json)) {
       side.forecast = text;
       return side;
     }
     if (states_options(json)) return side_of_options(JsonObject(json, where), std::move(side));
+    if (is_content(asked)) {
+      if (json.contains("model_type") || json.contains("architectures"))
+        side.model = {.name = "", .read = model_from_text(text, where)};
+      else
+        side.gpu = {.name = "", .read = gpu_from_text(text, where)};
+      return side;
+    }
   }
-  if (content)
-    throw OptionError("a side that is JSON has the options of a request, or is a forecast");
   if (names_gpu(asked))
     side.gpu = {.name = asked, .read = {}};
   else
@@ -157,11 +160,12 @@ std::string forecast_json(const std::string& name, const Side& side,
 
 Reply answer_compare(CompareQuestion&& asked, const Given&, const Asking&) {
   asked.forecaster.read = asked.forecaster.load();  // once for both
-  NamedForecast sides[] = {{is_content(asked.a) ? "A" : printable(asked.a), ""},
-                           {is_content(asked.b) ? "B" : printable(asked.b), ""}};
+  NamedForecast sides[] = {{is_content(asked.a) ? "a" : printable(asked.a), ""},
+                           {is_content(asked.b) ? "b" : printable(asked.b), ""}};
   for (NamedForecast& side : sides) {
-    const std::string& name = &side == sides ? asked.a : asked.b;
-    side.json = forecast_json(name, side_of(name, asked), asked);
+    const std::string& text = &side == sides ? asked.a : asked.b;
+    side.json =
+        forecast_json(is_content(text) ? side.name : text, side_of(text, side.name, asked), asked);
   }
   return {.answer = compare_forecasts(sides[0], sides[1])};
 }

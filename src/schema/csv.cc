@@ -95,11 +95,20 @@ std::string cell(const Column& column, const Value& row) {
 }  // namespace
 
 std::string csv_text(const RecordDef& def, const ListRef& rows) {
+  return csv_lines(def, rows, {}, true);
+}
+
+std::string csv_lines(const RecordDef& def, const ListRef& rows, std::span<const std::string> names,
+                      bool with_header) {
   std::vector<Column> columns;
   add_columns(columns, def, "", {}, rows);
+  std::erase_if(columns, [&](const Column& column) {
+    return !names.empty() && std::find(names.begin(), names.end(), column.name) == names.end();
+  });
   std::string text;
-  for (size_t c = 0; c < columns.size(); ++c) text += (c > 0 ? "," : "") + columns[c].name;
-  text += '\n';
+  for (size_t c = 0; with_header && c < columns.size(); ++c)
+    text += (c > 0 ? "," : "") + columns[c].name;
+  if (with_header) text += '\n';
   for (size_t r = 0; r < rows.size; ++r) {
     const Value row = rows.item(rows.at, r);
     for (size_t c = 0; c < columns.size(); ++c) text += (c > 0 ? "," : "") + cell(columns[c], row);

@@ -17,6 +17,7 @@ namespace {
 class JsonWriter {
  public:
   std::string text;
+  bool on_one_line = false;
 
   void write(const Value& value, size_t depth) {
     std::visit([&](const auto& data) { write_data(data, depth); }, value.data);
@@ -85,7 +86,9 @@ class JsonWriter {
     end(any, '{', '}', depth);
   }
 
-  void new_line(size_t depth) { text.append(1, '\n').append(depth, ' '); }
+  void new_line(size_t depth) {
+    if (!on_one_line) text.append(1, '\n').append(depth, ' ');
+  }
   void begin_item(bool& any, char open, size_t depth) {
     text += any ? ',' : open;
     any = true;
@@ -100,16 +103,32 @@ class JsonWriter {
   }
 };
 
+/// Throws Error{kInput} for a name that the record lacks.
+void check_names(const RecordDef& def, std::span<const std::string> names) {
+  for (const std::string& name : names) {
+    const auto has_name = [&](const FieldDef& field) { return field.name == name; };
+    if (std::any_of(def.fields.begin(), def.fields.end(), has_name)) continue;
+    std::vector<std::string> known;
+    for (const FieldDef& field : def.fields) known.push_back(field.name);
+    throw Error(ErrorKind::kInput, fmt::format("{} has no field '{}'{}", def.name, shown_name(name),
+                                               did_you_mean(name, known)));
+  }
+}
+
 }  // namespace
 
+std::string json_line(const RecordRef& record, std::span<const std::string> names) {
+  check_names(*record.def, names);
+  JsonWriter writer;
+  writer.on_one_line = true;
+  writer.write_fields(record, 0, [&](const FieldDef& field) {
+    return names.empty() || std::find(names.begin(), names.end(), field.name) != names.end();
+  });
+  return std::move(writer.text);
+}
+
 std::string json_text(const RecordRef& record, std::span<const std::string> names) {
-  std::vector<std::string> known;
-  for (const FieldDef& field : record.def->fields) known.push_back(field.name);
-  for (const std::string& name : names) {
-    if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(ErrorKind::kInput, fmt::format("{} has no field '{}'{}", record.def->name,
-                                                 shown_name(name), did_you_mean(name, known)));
-  }
+  check_names(*record.def, names);
   JsonWriter writer;
   writer.write_fields(record, 0, [&](const FieldDef& field) {
     return std::find(names.begin(), names.end(), field.name) != names.end();

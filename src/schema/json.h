@@ -2,6 +2,7 @@
 
 #include <span>
 #include <string>
+#include <vector>
 
 #include "schema/convert.h"
 
@@ -12,6 +13,17 @@ std::string json_text(const Value& value);
 
 /// Of a record the fields of these names alone. Throws Error{kInput} for a name that it lacks.
 std::string json_text(const RecordRef& record, std::span<const std::string> names);
+
+/// On one line, without its end. No names: all fields.
+std::string json_line(const RecordRef& record, std::span<const std::string> names);
+
+/// A line for each record.
+template <typename T>
+std::string to_json_lines(const std::vector<T>& rows, std::span<const std::string> names) {
+  std::string text;
+  for (const T& row : rows) text.append(json_line({&record_of<T>(), &row}, names)).append(1, '\n');
+  return text;
+}
 
 /// A record, or a list of records.
 template <typename T>

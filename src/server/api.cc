@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/budget.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "command/question.h"
@@ -16,12 +17,13 @@
 #include "server/openapi.h"
 #include "server/option_list.h"
 #include "server/static_files.h"
+#include "server/table.h"
 #include "tilecast/error.h"
 
 namespace tilecast::server {
 namespace {
 
-constexpr std::string_view kPrefix = "/v1/";
+constexpr std::string_view kPrefix = "/v1/", kTable = "forecast_many";
 
 /// Of passes that are remembered: 200 MB, the passes of some thousand different requests.
 constexpr size_t kKeptNodes = 100'000;
@@ -49,6 +51,11 @@ std::optional<std::string> decoded(std::string_view text) {
   return out;
 }
 
+std::string_view query_of(std::string_view target) {
+  const size_t mark = target.find('?');
+  return mark == std::string_view::npos ? std::string_view{} : target.substr(mark + 1);
+}
+
 /// The value of a name in a query, "a=1&b=2"; "": it is not there.
 std::string query_value(std::string_view query, std::string_view name) {
   for (const std::string& part : split(query, '&')) {
@@ -73,29 +80,6 @@ int status_of(const Error& error) {
   return 500;
 }
 
-std::string_view title_of(int status) {
-  switch (status) {
-    case 400:
-      return "The request does not make sense";
-    case 401:
-      return "A token is needed";
-    case 403:
-      return "Refused";
-    case 404:
-      return "Not found";
-    case 405:
-      return "Another method is needed";
-    case 413:
-      return "The request is too large";
-    case 422:
-      return "This cannot be forecast";
-    case 503:
-      return "Too much work in progress";
-    default:
-      return "A defect of the service";
-  }
-}
-
 /// What would make a model fit is searched for only where it is shown.
 bool shows_memory(const std::string& fields) {
   return fields.empty() || fields.find("memory") != std::string::npos;
@@ -118,29 +102,57 @@ std::string host_name(const std::string& host) {
   return lower_case(is_port ? host.substr(0, colon) : host);
 }
 
+/// Counts the time of an answer while it lives.
+class InProgress {
+ public:
+  explicit InProgress(Metrics& metrics) : metrics_(metrics) { ++metrics_.in_progress; }
+  ~InProgress() {
+    --metrics_.in_progress;
+    metrics_.microseconds += std::chrono::duration_cast<std::chrono::microseconds>(
+                                 std::chrono::steady_clock::now() - start_)
+                                 .count();
+  }
+  InProgress(const InProgress&) = delete;
+  InProgress& operator=(const InProgress&) = delete;
+
+ private:
+  Metrics& metrics_;
+  const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
 bool is_catalog(std::string_view name) {
   return name == "gpus" || name == "clusters" || name == "models" || name == "ops";
 }
 
 }  // namespace
 
-HttpResponse problem(int status, const std::string& detail) {
-  const Json body = {
-      {"type", "about:blank"}, {"title", title_of(status)}, {"status", status}, {"detail", detail}};
-  return {.status = status,
-          .content_type = "application/problem+json",
-          .body = body.dump(1, ' ', false, Json::error_handler_t::replace) + "\n"};
-}
-
 Api::Api(ApiOptions options, std::shared_ptr<const Forecaster> forecaster)
     : options_(std::move(options)), forecaster_(std::move(forecaster)) {
   forecaster_->impl().passes.keep_nodes(kKeptNodes);
+  if (!options_.jobs) return;
+  jobs_ = std::make_unique<Jobs>(
+      *options_.jobs,
+      [this](const HttpRequest& request, const ShowProgress& show,
+             const std::atomic<bool>& cancelled) { return run_job(request, show, cancelled); });
+}
+
+void Api::end() const {
+  if (jobs_) jobs_->end();
+}
+
+Limits ApiOptions::limits() const {
+  return {.memory_bytes = request_bytes,
+          .seconds = request_seconds,
+          .files = !folder.empty(),
+          .folder = folder};
 }
 
 bool Api::is_quick(const HttpRequest& request) {
   const bool is_read = request.method == "GET" || request.method == "HEAD";
   if (is_read) return true;
   const std::string_view target = request.target;
+  // Jobs are begun, and forgotten, at once.
+  if (lists(request.prefer, "respond-async") || target.starts_with("/v1/jobs/")) return true;
   const std::string fields =
       query_value(target.substr(std::min(target.find('?'), target.size() - 1) + 1), "fields");
   const auto asks = [&](std::string_view name) {
@@ -159,15 +171,13 @@ bool Api::is_quick(const HttpRequest& request) {
          request.body.find('{', 1) == std::string::npos;
 }
 
-HttpResponse Api::ask(std::string_view name, std::string_view query,
-                      const std::string& body) const {
+HttpResponse Api::ask(std::string_view name, std::string_view query, const std::string& body,
+                      const Work& work) const {
   const Question* question = find_served(name);
   if (question == nullptr)
     return problem(404, fmt::format("no question is called '{}'; /v1/openapi.json lists them",
                                     shown_name(name)));
-  const LimitScope limits({.memory_bytes = options_.request_bytes,
-                           .seconds = options_.request_seconds,
-                           .files = false});
+  const LimitScope limits(work.limits);
   const std::string where = "the body";
   const Json json = parse_json(body.empty() ? "{}" : body, where);
   const JsonObject object(json, where);
@@ -182,8 +192,11 @@ HttpResponse Api::ask(std::string_view name, std::string_view query,
   const Reply reply =
       question->ask(given_of(*question, object),
                     {.forecaster = forecaster_,
+                     .show_progress = work.show_progress,
                      .detail = shows_memory(fields) ? Detail::kRemedies : Detail::kNumbers});
-  if (!fields.empty()) return {.body = selected_json(reply.answer, split(fields, ','))};
+  if (!fields.empty())
+    return {
+        .body = selected_json(reply.answer, split(fields, ',')), .headers = {}, .parts = nullptr};
   const std::string wanted = format.empty() ? "json" : format;
   std::optional<std::string> text = view(reply.answer, wanted);
   if (!text) return problem(400, fmt::format("this answer has no format '{}'", shown_name(wanted)));
@@ -220,19 +233,37 @@ std::optional<HttpResponse> Api::refusal(const HttpRequest& request) const {
 
 HttpResponse Api::metrics_text() const {
   const Metrics& m = metrics_;
+  const PassCache::Counts cache = forecaster_->impl().passes.counts();
+  const Jobs::Counts jobs = jobs_ ? jobs_->counts() : Jobs::Counts{};
+  std::string text;
+  const auto add = [&](std::string_view name, std::string_view type, std::string_view help,
+                       const auto&... values) {
+    text += fmt::format("# HELP tilecast_{0} {2}\n# TYPE tilecast_{0} {1}\n", name, type, help);
+    (..., (text += fmt::format("tilecast_{}{}\n", name, values)));
+  };
+  const auto one = [](auto value) { return fmt::format(" {}", value); };
+  const auto in_state = [](const char* state, int64_t value) {
+    return fmt::format("{{state=\"{}\"}} {}", state, value);
+  };
+  add("requests_total", "counter", "Requests that were answered.", one(m.requests.load()));
+  add("errors_total", "counter", "Answers with a status of 400 or more.", one(m.errors.load()));
+  add("refused_total", "counter", "Requests refused for too much work in progress.",
+      one(m.refused.load()));
+  add("request_seconds_total", "counter", "Time spent on answers.",
+      fmt::format(" {:.6f}", static_cast<double>(m.microseconds.load()) / 1e6));
+  add("in_progress", "gauge", "Answers that are being made.", one(m.in_progress.load()));
+  add("connections", "gauge", "Connections that are open.", one(m.connections.load()));
+  add("pass_cache_hits_total", "counter", "Graphs of passes that were remembered.",
+      one(cache.found));
+  add("pass_cache_misses_total", "counter", "Graphs of passes that were built.", one(cache.built));
+  add("pass_cache_passes", "gauge", "Graphs of passes that are remembered now.", one(cache.passes));
+  add("jobs", "gauge", "Jobs by state.", in_state("waiting", jobs.waiting),
+      in_state("running", jobs.running), in_state("finished", jobs.finished));
+  add("job_bytes", "gauge", "Requests and results of jobs.", one(jobs.bytes));
   return {.content_type = "text/plain; version=0.0.4",
-          .body = fmt::format(
-              "# HELP tilecast_requests_total Requests that were answered.\n"
-              "# TYPE tilecast_requests_total counter\ntilecast_requests_total {}\n"
-              "# HELP tilecast_errors_total Answers with a status of 400 or more.\n"
-              "# TYPE tilecast_errors_total counter\ntilecast_errors_total {}\n"
-              "# HELP tilecast_refused_total Requests refused for too much work in progress.\n"
-              "# TYPE tilecast_refused_total counter\ntilecast_refused_total {}\n"
-              "# HELP tilecast_request_seconds_total Time spent on answers.\n"
-              "# TYPE tilecast_request_seconds_total counter\n"
-              "tilecast_request_seconds_total {:.6f}\n",
-              m.requests.load(), m.errors.load(), m.refused.load(),
-              static_cast<double>(m.microseconds.load()) / 1e6)};
+          .body = std::move(text),
+          .headers = {},
+          .parts = nullptr};
 }
 
 HttpResponse Api::read(const std::string& name, const std::string& path,
@@ -246,21 +277,20 @@ HttpResponse Api::read(const std::string& name, const std::string& path,
                : HttpResponse{.body = grouped_options(*question)};
   }
   if (path.size() > name.size() + 1 && name != "ops")
-    return ask("data_file", "",
-               Json{{"kind", name}, {"name", path.substr(name.size() + 1)}}.dump());
+    return ask("data_file", "", Json{{"kind", name}, {"name", path.substr(name.size() + 1)}}.dump(),
+               Work{.limits = options_.limits(), .show_progress = {}});
   Json body = Json::object();
   const std::string wanted =
       path.size() > name.size() + 1 ? path.substr(name.size() + 1) : query_value(query, "name");
   if (!wanted.empty()) body["name"] = wanted;
-  return ask(name, query, body.dump());
+  return ask(name, query, body.dump(), Work{.limits = options_.limits(), .show_progress = {}});
 }
 
 HttpResponse Api::route(const HttpRequest& request) const {
   const std::string_view target = request.target;
   const size_t mark = target.find('?');
   const std::optional<std::string> path = decoded(target.substr(0, mark));
-  const std::string_view query =
-      mark == std::string_view::npos ? std::string_view{} : target.substr(mark + 1);
+  const std::string_view query = query_of(target);
   if (!path) return problem(400, "the path is not encoded well");
   if (*path == "/healthz") return {.content_type = "text/plain", .body = "ok\n"};
 
@@ -277,7 +307,9 @@ HttpResponse Api::route(const HttpRequest& request) const {
   const std::string name = rest.substr(0, rest.find('/'));
   if (get && rest == "openapi.json") return {.body = openapi()};
   if (get && (name == "options" || is_catalog(name))) return read(name, rest, query);
-  if (find_served(rest) == nullptr)
+  if (jobs_ && name == "jobs" && rest.size() > name.size())
+    return jobs_->answer(request, rest.substr(name.size() + 1));
+  if (rest != kTable && find_served(rest) == nullptr)
     return problem(404, fmt::format("no question is called '{}'; /v1/openapi.json lists them",
                                     shown_name(rest)));
   if (request.method != "POST") {
@@ -285,30 +317,70 @@ HttpResponse Api::route(const HttpRequest& request) const {
     response.headers.emplace_back("Allow", "POST");
     return response;
   }
-  return ask(rest, query, request.body);
+  if (jobs_ && lists(request.prefer, "respond-async")) return jobs_->add(request);
+  return post(rest, request, Work{.limits = options_.limits(), .show_progress = {}});
+}
+
+HttpResponse Api::post(const std::string& name, const HttpRequest& request,
+                       const Work& work) const {
+  const std::string_view query = query_of(request.target);
+  if (name != kTable) return ask(name, query, request.body, work);
+  const std::string fields = query_value(query, "fields");
+  return table_answer(forecaster_, request,
+                      fields.empty() ? std::vector<std::string>{} : split(fields, ','),
+                      {.limits = work.limits, .show_progress = work.show_progress});
+}
+
+std::optional<HttpResponse> Api::run_job(const HttpRequest& request, const ShowProgress& show,
+                                         const std::atomic<bool>& cancelled) const {
+  Work work{.limits = options_.limits(), .show_progress = show};
+  work.limits.seconds = options_.job_seconds;
+  work.limits.cancelled = &cancelled;
+  const std::string path =
+      decoded(std::string_view(request.target).substr(0, request.target.find('?'))).value_or("");
+  if (!path.starts_with(kPrefix)) return problem(404, "there is no such question");
+  HttpResponse response =
+      guarded(work.limits, [&] { return post(path.substr(kPrefix.size()), request, work); });
+  if (cancelled && response.status == 422) return std::nullopt;
+  return response;
+}
+
+template <typename Answer>
+HttpResponse Api::guarded(const Limits& limits, const Answer& answer) {
+  const auto with_limits = [&](const char* what) {
+    return problem(422, fmt::format("{} (limits of the service: {} and {:.0f} s)", what,
+                                    format_bytes(limits.memory_bytes.value_or(0)),
+                                    limits.seconds.value_or(0)));
+  };
+  try {
+    return answer();
+  } catch (const Error& error) {
+    return problem(status_of(error), error.what());
+  } catch (const LimitReached& reached) {
+    return with_limits(reached.what());
+  } catch (const AllocationRefused& refused) {
+    return with_limits(refused.what());
+  } catch (const std::bad_alloc&) {
+    return problem(503, "out of memory");
+  } catch (const std::exception& error) {
+    return problem(500, std::string("this is a bug: ") + error.what());
+  }
 }
 
 HttpResponse Api::answer(const HttpRequest& request) const {
-  const auto start = std::chrono::steady_clock::now();
   HttpResponse response;
-  try {
-    response = route(request);
-  } catch (const Error& error) {
-    response = problem(status_of(error), error.what());
-  } catch (const LimitReached& reached) {
-    response = problem(422, fmt::format("{} (limits of the service: {} and {:.0f} s for a request)",
-                                        reached.what(), format_bytes(options_.request_bytes),
-                                        options_.request_seconds));
-  } catch (const std::bad_alloc&) {
-    response = problem(503, "out of memory");
-  } catch (const std::exception& error) {
-    response = problem(500, std::string("this is a bug: ") + error.what());
+  {
+    const InProgress counted(metrics_);
+    response = guarded(options_.limits(), [&] { return route(request); });
   }
   ++metrics_.requests;
   if (response.status >= 400) ++metrics_.errors;
-  metrics_.microseconds += std::chrono::duration_cast<std::chrono::microseconds>(
-                               std::chrono::steady_clock::now() - start)
-                               .count();
+  if (response.parts && response.parts->is_long) {
+    response.parts->next = [this, next = std::move(response.parts->next)] {
+      const InProgress counted(metrics_);
+      return next();
+    };
+  }
   return response;
 }
 

@@ -12,20 +12,12 @@
 #include <utility>
 #include <vector>
 
+#include "server/jobs.h"
+#include "server/message.h"
+#include "tilecast/error.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast::server {
-
-struct HttpRequest {
-  std::string method, target, host, origin, authorization, if_none_match, body;
-};
-
-struct HttpResponse {
-  int status = 200;
-  std::string content_type = "application/json";
-  std::string body;
-  std::vector<std::pair<std::string, std::string>> headers;
-};
 
 struct ApiOptions {
   /// Names in the Host header, without the port, that the service is called by. Others are
@@ -34,11 +26,18 @@ struct ApiOptions {
   std::string token;                           ///< "": none is asked for
   int64_t request_bytes = int64_t{512} << 20;  ///< memory that one answer may take
   double request_seconds = 60;                 ///< time that one answer may take
+  double job_seconds = 3600;                   ///< the same of a job
+  std::string folder;                          ///< whose files may be asked for by path; "": none
+  std::optional<JobsOptions> jobs;             ///< none: all requests are answered at once
+
+  /// Of a request.
+  Limits limits() const;
 };
 
 /// Counters, for /metrics.
 struct Metrics {
   std::atomic<int64_t> requests{0}, errors{0}, microseconds{0}, refused{0};
+  std::atomic<int64_t> in_progress{0}, connections{0};  ///< now
 };
 
 class Api {
@@ -58,9 +57,25 @@ class Api {
 
   Metrics& metrics() const { return metrics_; }
 
+  /// Interrupts jobs; those that lie in a folder go on when the service begins again.
+  void end() const;
+
  private:
+  /// How a question is answered, beside its options.
+  struct Work {
+    Limits limits;
+    ShowProgress show_progress;
+  };
+  /// The answer of a job; nullopt: it was cancelled.
+  std::optional<HttpResponse> run_job(const HttpRequest& request, const ShowProgress& show,
+                                      const std::atomic<bool>& cancelled) const;
+  template <typename Answer>
+  static HttpResponse guarded(const Limits& limits, const Answer& answer);
   HttpResponse route(const HttpRequest& request) const;
-  HttpResponse ask(std::string_view name, std::string_view query, const std::string& body) const;
+  /// A question or a table; `name` is what follows /v1/.
+  HttpResponse post(const std::string& name, const HttpRequest& request, const Work& work) const;
+  HttpResponse ask(std::string_view name, std::string_view query, const std::string& body,
+                   const Work& work) const;
   HttpResponse metrics_text() const;
   /// Options of all questions, or a catalogue; `path` is what follows /v1/.
   HttpResponse read(const std::string& name, const std::string& path, std::string_view query) const;
@@ -68,9 +83,7 @@ class Api {
   ApiOptions options_;
   std::shared_ptr<const Forecaster> forecaster_;
   mutable Metrics metrics_;
+  std::unique_ptr<Jobs> jobs_;  ///< last: they ask the rest
 };
-
-/// A problem by RFC 9457.
-HttpResponse problem(int status, const std::string& detail);
 
 }  // namespace tilecast::server

@@ -27,6 +27,8 @@
 #include <vector>
 
 #include "base/text.h"
+#include "server/http_request.h"
+#include "server/table.h"
 #include "tilecast/error.h"
 
 namespace tilecast::server {
@@ -38,13 +40,14 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using beast::error_code;
 
-constexpr uint32_t kMostHeaderBytes = 16 << 10;
 /// Of all bodies that are on their way; the largest ones wait for room (503).
 constexpr size_t kMostBodyBytes = 256 << 20;
 /// A connection that ends reads on for a while: what a client has sent and nobody reads would
 /// reset the connection before the client has seen its answer.
 constexpr size_t kMostDroppedBytes = 16 << 20;
 constexpr int kDropSeconds = 2;
+/// Between looks at a body whose next part is not there yet.
+constexpr auto kBetweenLooks = std::chrono::milliseconds(100);
 /// Descriptors that are left for files and the like.
 constexpr rlim_t kSpareDescriptors = 64;
 
@@ -71,8 +74,6 @@ void run_context(asio::io_context& context) {
     }
   }
 }
-
-std::string text_of(beast::string_view text) { return {text.data(), text.size()}; }
 
 }  // namespace
 
@@ -108,11 +109,14 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
   Session(tcp::socket&& socket, Impl& server) : stream_(std::move(socket)), server_(server) {
     const std::lock_guard lock(server_.mutex);
     server_.sessions.insert(this);
+    ++server_.api.metrics().connections;
   }
   ~Session() {
+    end_long();
     take_body_room(0);
     const std::lock_guard lock(server_.mutex);
     server_.sessions.erase(this);
+    --server_.api.metrics().connections;
   }
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -133,8 +137,7 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
     if (server_.stopping) return close();
     take_body_room(0);
     parser_.emplace();
-    parser_->body_limit(server_.options.most_body_bytes);
-    parser_->header_limit(kMostHeaderBytes);
+    set_limits(*parser_);
     stream_.expires_after(std::chrono::seconds(server_.options.idle_seconds));
     idle_ = true;
     http::async_read_header(
@@ -146,14 +149,16 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
   void on_header(error_code code) {
     idle_ = false;
     if (code) return on_broken(code);
-    request_ = request_of_header();
+    request_ = request_of(parser_->get());
     keep_alive_ = parser_->get().keep_alive();
     if (std::optional<HttpResponse> refused = server_.api.refusal(request_))
       return end_with(*std::move(refused));
+    const size_t most =
+        is_table(request_.target) ? kMostTableBytes : server_.options.most_body_bytes;
     const auto length = parser_->content_length();
-    const size_t body = length               ? static_cast<size_t>(*length)
-                        : parser_->chunked() ? server_.options.most_body_bytes
-                                             : 0;
+    if (length && *length > most) return end_with(too_large(most));
+    parser_->body_limit(most);
+    const size_t body = length ? static_cast<size_t>(*length) : parser_->chunked() ? most : 0;
     if (!take_body_room(body)) return end_with(too_much("too many bodies are on their way"));
     if (beast::iequals(parser_->get()[http::field::expect], "100-continue")) return go_on();
     read_body();
@@ -181,40 +186,48 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
       --server_.waiting;
       return write(too_much("too many long answers are in progress"));
     }
+    is_long_ = true;
+    auto response = std::make_shared<HttpResponse>();
+    work_long(
+        [self = shared_from_this(), response] {
+          *response = self->server_.stopping ? problem(503, "the service ends")
+                                             : self->server_.api.answer(self->request_);
+        },
+        [self = shared_from_this(), response] { self->write(std::move(*response)); });
+  }
+
+  /// Does `work` on a thread for long answers, then `done` on the connection's. The connection
+  /// counts as work meanwhile: a service that stops waits for it.
+  template <typename Work, typename Done>
+  void work_long(Work work, Done done) {
     stream_.expires_never();
-    // The connection counts as work meanwhile: a service that stops waits for it.
     asio::post(server_.long_,
-               [self = shared_from_this(), work = asio::make_work_guard(stream_.get_executor())] {
-                 auto response = std::make_shared<HttpResponse>(
-                     self->server_.stopping ? problem(503, "the service ends")
-                                            : self->server_.api.answer(self->request_));
-                 --self->server_.waiting;
-                 asio::post(self->stream_.get_executor(),
-                            [self, response] { self->write(std::move(*response)); });
+               [self = shared_from_this(), work = std::move(work), done = std::move(done),
+                guard = asio::make_work_guard(stream_.get_executor())]() mutable {
+                 work();
+                 asio::post(self->stream_.get_executor(), std::move(done));
                });
+  }
+
+  /// Another one may be long now.
+  void end_long() {
+    if (std::exchange(is_long_, false)) --server_.waiting;
   }
 
   void on_broken(error_code code) {
     if (code == http::error::body_limit)
-      return end_with(problem(
-          413, fmt::format("a body has at most {}",
-                           format_bytes(static_cast<int64_t>(server_.options.most_body_bytes)))));
+      return end_with(
+          too_large(is_table(request_.target) ? kMostTableBytes : server_.options.most_body_bytes));
     if (code == http::error::end_of_stream || code == beast::error::timeout ||
         code == asio::error::operation_aborted || code == asio::error::connection_reset)
       return close();
     end_with(problem(400, "this is no HTTP request: " + code.message()));
   }
 
-  HttpRequest request_of_header() const {
-    const auto& message = parser_->get();
-    const auto header = [&](http::field field) { return text_of(message[field]); };
-    return {.method = text_of(message.method_string()),
-            .target = text_of(message.target()),
-            .host = header(http::field::host),
-            .origin = header(http::field::origin),
-            .authorization = header(http::field::authorization),
-            .if_none_match = header(http::field::if_none_match),
-            .body = {}};
+  static HttpResponse too_large(size_t most) {
+    return problem(413, fmt::format("a body has at most {}; one of forecast_many {}",
+                                    format_bytes(static_cast<int64_t>(most)),
+                                    format_bytes(static_cast<int64_t>(kMostTableBytes))));
   }
 
   /// Takes so much of the room for bodies in place of what it had. False: there is not so much.
@@ -244,23 +257,100 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
     write(std::move(answer));
   }
 
+  template <typename Message>
+  void set_header(Message& message, const HttpResponse& answer) const {
+    message.result(static_cast<unsigned>(answer.status));
+    message.set(http::field::server, "tilecast");
+    if (!answer.content_type.empty()) message.set(http::field::content_type, answer.content_type);
+    message.set("X-Content-Type-Options", "nosniff");
+    message.set("Content-Security-Policy", "default-src 'none'");
+    for (const auto& [name, value] : answer.headers) message.set(name, value);
+  }
+
   void write(HttpResponse&& answer) {
+    if (answer.parts) return write_head(std::move(answer));
+    end_long();
     response_ = {};
-    response_.result(static_cast<unsigned>(answer.status));
-    response_.set(http::field::server, "tilecast");
-    response_.set(http::field::content_type, answer.content_type);
-    response_.set("X-Content-Type-Options", "nosniff");
-    response_.set("Content-Security-Policy", "default-src 'none'");
-    for (const auto& [name, value] : answer.headers) response_.set(name, value);
+    set_header(response_, answer);
     response_.keep_alive(keep_alive_ && !server_.stopping);
+    constexpr int kNoContent = 204;  // RFC 9110: it has no length either
     const size_t length = answer.body.size();
     if (request_.method != "HEAD") response_.body() = std::move(answer.body);
-    response_.content_length(length);
-    stream_.expires_after(std::chrono::seconds(server_.options.idle_seconds));
+    if (answer.status != kNoContent) response_.content_length(length);
+    expire();
     http::async_write(stream_, response_, [self = shared_from_this()](error_code code, size_t) {
       if (code || self->response_.need_eof()) return self->close();
       self->read();
     });
+  }
+
+  void expire() { stream_.expires_after(std::chrono::seconds(server_.options.idle_seconds)); }
+
+  /// Of an answer whose body is made part by part: chunks, or until the connection ends.
+  void write_head(HttpResponse&& answer) {
+    constexpr unsigned kWithChunks = 11;  // HTTP/1.1
+    parts_ = std::move(answer.parts);
+    is_chunked_ = parser_->get().version() >= kWithChunks;
+    keep_alive_ = keep_alive_ && is_chunked_;
+    head_ = {};
+    set_header(head_, answer);
+    head_.chunked(is_chunked_);
+    head_.keep_alive(keep_alive_);
+    head_writer_.emplace(head_);
+    expire();
+    http::async_write_header(stream_, *head_writer_,
+                             [self = shared_from_this()](error_code code, size_t) {
+                               if (code) return self->end_parts();
+                               self->next_part();
+                             });
+  }
+
+  void next_part() {
+    if (!parts_->is_long) {
+      take_part();
+      return on_part();
+    }
+    work_long([self = shared_from_this()] { self->take_part(); },
+              [self = shared_from_this()] { self->on_part(); });
+  }
+
+  /// Without the last chunk, the client sees that the answer is not whole.
+  void take_part() {
+    try {
+      part_ = parts_->next();
+      is_broken_ = false;
+    } catch (const std::exception& error) {
+      fmt::print(stderr, "tilecast: an answer is not whole: {}\n", printable(error.what()));
+      is_broken_ = true;
+    }
+  }
+
+  void on_part() {
+    if (is_broken_) return end_parts();
+    if (part_ && part_->empty()) {
+      if (server_.stopping) return end_parts();
+      looks_.expires_after(kBetweenLooks);
+      return looks_.async_wait([self = shared_from_this()](error_code) { self->next_part(); });
+    }
+    expire();
+    const auto written = [self = shared_from_this()](error_code code, size_t) {
+      if (code) return self->end_parts();
+      if (self->part_) return self->next_part();
+      self->is_whole_ = true;
+      self->end_parts();
+    };
+    if (!part_ && !is_chunked_) return end_parts();
+    if (!part_) return asio::async_write(stream_, http::make_chunk_last(), written);
+    if (!is_chunked_) return asio::async_write(stream_, asio::buffer(*part_), written);
+    asio::async_write(stream_, http::make_chunk(asio::buffer(*part_)), written);
+  }
+
+  void end_parts() {
+    end_long();
+    parts_.reset();
+    part_.reset();
+    if (std::exchange(is_whole_, false) && keep_alive_) return read();
+    close();
   }
 
   void close() {
@@ -285,10 +375,17 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
   beast::flat_buffer buffer_;
   std::optional<http::request_parser<http::string_body>> parser_;
   http::response<http::string_body> response_;
+  http::response<http::empty_body> head_;  ///< of an answer in parts
+  std::optional<http::response_serializer<http::empty_body>> head_writer_;
+  std::shared_ptr<BodyParts> parts_;
+  std::optional<std::string> part_;
+  asio::steady_timer looks_{stream_.get_executor()};
   HttpRequest request_;
   size_t body_room_ = 0, dropped_ = 0;
   bool keep_alive_ = true;
   bool idle_ = false;
+  bool is_long_ = false;  ///< counted among the long answers that wait
+  bool is_chunked_ = false, is_broken_ = false, is_whole_ = false;
 };
 
 void HttpServer::Impl::accept() {
@@ -316,6 +413,7 @@ void HttpServer::Impl::accept() {
 
 void HttpServer::Impl::stop() {
   if (stopping.exchange(true)) return;
+  api.end();
   asio::post(strand, [this] {
     error_code code;
     acceptor.close(code);

@@ -37,9 +37,18 @@ bool PassCache::is_full() const {
   return entries_.size() > kMaxEntries && (most_nodes_ == 0 || nodes_ > most_nodes_);
 }
 
+PassCache::Counts PassCache::counts() const {
+  const std::lock_guard lock(mutex_);
+  return {.found = found_,
+          .built = built_,
+          .passes = static_cast<int64_t>(entries_.size()),
+          .nodes = static_cast<int64_t>(nodes_)};
+}
+
 std::shared_ptr<const PassWork> PassCache::find(const std::string& name) {
   const auto found = by_name_.find(name);
   if (found == by_name_.end()) return nullptr;
+  ++found_;
   entries_.splice(entries_.begin(), entries_, found->second);
   return found->second->work;
 }
@@ -54,6 +63,7 @@ std::shared_ptr<const PassWork> PassCache::get(const ModelRef& model, const Requ
   auto work = std::make_shared<const PassWork>(build_graph(model.content->model, used, precision),
                                                LifetimeOptions{.zero_grad = used.zero_grad});
   const std::lock_guard lock(mutex_);
+  ++built_;
   // Another thread may have built it meanwhile.
   if (std::shared_ptr<const PassWork> known = find(name)) return known;
   entries_.push_front({model.content, name, work});

@@ -3,6 +3,7 @@
 // The graph, program and memory of a pass take most of the time of a forecast, and are the same for
 // all GPUs.
 
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -25,6 +26,12 @@ class PassCache {
   /// a few passes. A node takes about 2 kB.
   void keep_nodes(size_t nodes);
 
+  struct Counts {
+    int64_t found = 0, built = 0;   ///< since the start
+    int64_t passes = 0, nodes = 0;  ///< that are remembered now
+  };
+  Counts counts() const;
+
   /// The request has all defaults filled in. Throws Error.
   std::shared_ptr<const PassWork> get(const ModelRef& model, const Request& used,
                                       const Precision& precision);
@@ -41,10 +48,11 @@ class PassCache {
   std::shared_ptr<const PassWork> find(const std::string& name);
   bool is_full() const;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::list<Entry> entries_;  // the one used last first
   std::unordered_map<std::string, std::list<Entry>::iterator> by_name_;
   size_t nodes_ = 0, most_nodes_ = 0;
+  int64_t found_ = 0, built_ = 0;
 };
 
 }  // namespace tilecast
