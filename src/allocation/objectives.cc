@@ -97,6 +97,7 @@ SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& a
   objectives.push_back(shares.throughput);
   const auto start = [&](size_t level, const LinearProgram::Solution& before) {
     if (near.empty()) return LinearProgram::Basis{};
+    if (level == 0 && levels == 2) return basis_of_least(problem, shares, near[0], near[1]);
     if (level > 0) near[level].least = before.values.back();
     return basis_at_prices(problem, shares, objectives[level], near[level]);
   };

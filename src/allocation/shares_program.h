@@ -63,4 +63,9 @@ LinearProgram::Basis basis_at_prices(const AllocationProblem& problem, const Sha
                                      const std::vector<double>& objective,
                                      const PoolPrices& prices);
 
+/// The basis of the least speed / demand. Where no kind is short, one job on its fastest GPUs
+/// decides how high that is; the others have what is best at the prices of the throughput, `then`.
+LinearProgram::Basis basis_of_least(const AllocationProblem& problem, const SharesProgram& shares,
+                                    const PoolPrices& prices, const PoolPrices& then);
+
 }  // namespace tilecast
