@@ -87,7 +87,18 @@ def run(tilecast, folder, jobs, kinds, each, options, trace):
     (folder / "jobs.json").write_text(json.dumps({"jobs": jobs}))
     pool = ",".join(f"{each}x{kind}" for kind in KINDS[:kinds])
     prices = ",".join(f"{kind}={price}" for kind, price in zip(KINDS[:kinds], PRICES))
-    command = [tilecast, "allocate", str(folder / "jobs.json"), "--pool", pool, "--price-per-gpu-hour", prices, "--format", "json", *options]
+    command = [
+        tilecast,
+        "allocate",
+        str(folder / "jobs.json"),
+        "--pool",
+        pool,
+        "--price-per-gpu-hour",
+        prices,
+        "--format",
+        "json",
+        *options,
+    ]
     if trace:
         (folder / "trace.csv").write_text(trace)
         command += ["--arrivals", str(folder / "trace.csv")]
@@ -106,7 +117,11 @@ def run(tilecast, folder, jobs, kinds, each, options, trace):
     answer = json.loads((folder / "out.json").read_text())
     if trace:
         return seconds, megabytes, " ".join(f"{policy['policy']}: {policy['mean_s'] / HOUR:.4g} h" for policy in answer["policies"])
-    return seconds, megabytes, f"{answer.get('value'):.9g}{'' if answer['proven'] else ' not proven'}, blind {answer.get('blind_value') or 0:.6g}"
+    return (
+        seconds,
+        megabytes,
+        f"{answer.get('value'):.9g}{'' if answer['proven'] else ' not proven'}, blind {answer.get('blind_value') or 0:.6g}",
+    )
 
 
 def main(tilecast, *words):

@@ -10,6 +10,8 @@ namespace tilecast {
 AlikeJobs::AlikeJobs(const AllocationProblem& problem, const std::vector<double>& all_demands)
     : columns_(problem.jobs.size()) {
   merged.kinds = problem.kinds;
+  merged.near = problem.near;
+  for (const AllocationProblem::Job& job : problem.jobs) count_of_.push_back(job.count);
   for (size_t c = 0; c < problem.columns.size(); ++c)
     columns_[problem.columns[c].parts[0].job].push_back(c);
   std::map<std::vector<double>, size_t> known;
@@ -24,7 +26,7 @@ AlikeJobs::AlikeJobs(const AllocationProblem& problem, const std::vector<double>
     const auto [at, is_new] = known.try_emplace(std::move(key), members_.size());
     if (is_new) add(problem, j, demand);
     members_[at->second].push_back(j);
-    merged.jobs[at->second].count = static_cast<double>(members_[at->second].size());
+    if (!is_new) merged.jobs[at->second].count += problem.jobs[j].count;
   }
   if (all_demands.empty()) demands.clear();
 }
@@ -57,16 +59,17 @@ Allocation AlikeJobs::divided(const Allocation& allocation, Divide how) const {
     const std::vector<size_t>& members = members_[type];
     if (how == Divide::kEqually) {
       for (const size_t job : members)
-        all.placements.push_back(
-            {.column = columns_[job][nth], .share = timed.share / merged.jobs[type].count});
+        all.placements.push_back({.column = columns_[job][nth],
+                                  .share = timed.share * count_of_[job] / merged.jobs[type].count});
       continue;
     }
     for (double left = timed.share; left > kLeastShare && turn[type] < members.size();) {
-      const double share = std::min(left, 1 - taken[type]);
+      const double most = count_of_[members[turn[type]]];
+      const double share = std::min(left, most - taken[type]);
       all.placements.push_back({.column = columns_[members[turn[type]]][nth], .share = share});
       left -= share;
       taken[type] += share;
-      if (taken[type] < 1 - kLeastShare) continue;
+      if (taken[type] < most - kLeastShare) continue;
       ++turn[type];
       taken[type] = 0;
     }

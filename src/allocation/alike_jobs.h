@@ -15,11 +15,6 @@ class AlikeJobs {
   /// Pairs have two jobs each, and whole jobs no equal shares.
   static bool apply_to(const AllocationProblem& problem);
 
-  /// How those that are alike divide their shares. Any way has the same sum of speeds.
-  enum class Divide {
-    kEqually,  ///< each as fast as the others
-    kInTurn    ///< the first ones get all the time that they can use
-  };
   Allocation divided(const Allocation& allocation, Divide how) const;
 
   AllocationProblem merged;
@@ -28,6 +23,7 @@ class AlikeJobs {
  private:
   void add(const AllocationProblem& problem, size_t job, double demand);
 
+  std::vector<double> count_of_;              ///< by job
   std::vector<std::vector<size_t>> columns_;  ///< by job
   std::vector<std::vector<size_t>> members_;  ///< by merged job
   std::vector<size_t> first_column_;          ///< by merged job

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -11,6 +12,7 @@
 #include "allocation/problem.h"
 #include "allocation/queue.h"
 #include "allocation/quiet_output.h"
+#include "allocation/shares_program.h"
 #include "allocation/simulation.h"
 #include "base/rng.h"
 #include "tilecast/error.h"
@@ -547,7 +549,8 @@ TEST(Allocation, InTurnsEndsNoJobLater) {
 }
 
 TEST(Allocation, OfWholeJobsRefusesTooManyDeadlines) {
-  AllocationProblem problem{.kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true};
+  AllocationProblem problem{
+      .kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true, .near = {}};
   for (size_t j = 0; j < 4000; ++j) {
     problem.columns.push_back({{{j, 1}}, {{0, 1}}});
     problem.jobs.push_back({.steps = 1, .deadline_s = 4000 + static_cast<double>(j)});
@@ -654,7 +657,8 @@ TEST(Allocation, OfWholeJobsOnSeveralGpusIsBestWhereItSaysSo) {
 }
 
 TEST(Allocation, OfWholeJobsFillsTwoGpus) {
-  AllocationProblem problem{.kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true};
+  AllocationProblem problem{
+      .kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true, .near = {}};
   for (const double steps : {300, 300, 200, 200, 200}) {
     problem.columns.push_back({{{problem.jobs.size(), 1}}, {{0, 1}}});
     problem.jobs.push_back({.steps = steps, .deadline_s = 600});
@@ -671,6 +675,101 @@ TEST(Allocation, OfWholeJobsFillsTwoGpus) {
   const Allocation uneven = minimize_makespan(problem);
   EXPECT_NEAR(uneven.objective, 800, 1e-3);
   EXPECT_FALSE(uneven.proven);  // half of all work is 700
+}
+
+TEST(Allocation, OfThreeEqualJobsOnTwoGpusIsProven) {
+  AllocationProblem problem{
+      .kinds = {{2, 0}}, .jobs = {}, .columns = {}, .whole = true, .near = {}};
+  for (size_t j = 0; j < 3; ++j) {
+    problem.columns.push_back({{{j, 1}}, {{0, 1}}});
+    problem.jobs.push_back({.steps = 100, .deadline_s = 150});
+  }
+  const Allocation makespan = minimize_makespan(problem), met = meet_deadlines(problem);
+  EXPECT_NEAR(makespan.objective, 200, 1e-3);
+  EXPECT_TRUE(makespan.proven);
+  EXPECT_NEAR(met.objective, 2, kTolerance);
+  EXPECT_TRUE(met.proven);
+}
+
+/// Jobs that all differ, each slowest on kind 0.
+AllocationProblem many_jobs(size_t jobs, size_t kinds, double jobs_per_gpu) {
+  Rng rng(1);
+  AllocationProblem problem;
+  for (size_t k = 0; k < kinds; ++k)
+    problem.kinds.push_back(
+        {std::floor(static_cast<double>(jobs) / (jobs_per_gpu * static_cast<double>(kinds))),
+         1e-3});
+  for (size_t j = 0; j < jobs; ++j) {
+    const double size = std::exp2(6 * rng.uniform()), gain = 2 + 28 * rng.uniform();
+    double fastest = 0;
+    for (size_t k = 0; k < kinds; ++k) {
+      const double speed = size * std::pow(gain, (static_cast<double>(k) + rng.uniform()) /
+                                                     static_cast<double>(kinds));
+      problem.columns.push_back({{{j, speed}}, {{k, 1}}});
+      fastest = std::max(fastest, speed);
+    }
+    problem.jobs.push_back({.steps = fastest * 3600 * std::pow(24, rng.uniform())});
+  }
+  return problem;
+}
+
+TEST(Allocation, OfTenThousandJobsThatAllDifferTakesSeconds) {
+  using Function = Allocation (*)(const AllocationProblem&);
+  constexpr Function kFunctions[] = {maximize_throughput, minimize_makespan, maximize_fairness,
+                                     minimize_finish_time_ratio};
+  constexpr double kMostS = 30;  // 1 to 7 on one core; more than 100 by the simplex method alone
+  for (const double jobs_per_gpu : {8.0, 1.5}) {
+    const AllocationProblem problem = many_jobs(10'000, 3, jobs_per_gpu);
+    for (const Function solve : kFunctions) {
+      if (solve == minimize_finish_time_ratio && jobs_per_gpu < 8) continue;  // 30 rounds
+      const std::clock_t begin = std::clock();
+      const Allocation allocation = solve(problem);
+      EXPECT_LT(static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC, kMostS);
+      EXPECT_TRUE(allocation.feasible && allocation.proven);
+      expect_within_limits(problem, allocation);
+    }
+  }
+}
+
+TEST(BasisAtPrices, ChangesNoObjectiveAndSavesSteps) {
+  for (const double jobs_per_gpu : {8.0, 2.0, 1.0, 0.5})
+    for (const size_t kinds : {2, 5}) {  // of one kind all jobs are as good for the throughput
+      const AllocationProblem problem = many_jobs(600, kinds, jobs_per_gpu);
+      const std::vector<double> steps = steps_of(problem);
+      const SharesProgram shares(problem, steps, units_of(problem, steps));
+      const std::vector<std::vector<double>> objectives{shares.least, shares.throughput};
+      const auto cold = shares.program.maximize(objectives);
+      const auto warm = shares.program.maximize(
+          objectives, 0, [&](size_t level, const LinearProgram::Solution& before) {
+            std::vector<PoolPrices> prices;
+            for (const std::vector<double>& rows : cold.row_prices) {
+              prices.push_back({.kinds = {}, .least = cold.objective_values[0]});
+              for (const int row : shares.kind_rows)
+                prices.back().kinds.push_back(1.001 * std::abs(rows[static_cast<size_t>(row)]));
+            }
+            if (level == 0) return basis_of_least(problem, shares, prices[0], prices[1]);
+            prices[1].least = before.values.back();
+            return basis_at_prices(problem, shares, objectives[1], prices[1]);
+          });
+      for (size_t level = 0; level < 2; ++level)
+        EXPECT_NEAR(warm.objective_values[level], cold.objective_values[level],
+                    1e-5 * cold.objective_values[level])
+            << kinds << " kinds, " << jobs_per_gpu;
+      EXPECT_LT(warm.steps, std::max<int64_t>(60, cold.steps / 4))
+          << kinds << " kinds, " << jobs_per_gpu;
+    }
+}
+
+TEST(Allocation, OfPricesOfAnotherPoolIsTheSame) {
+  AllocationProblem problem = many_jobs(500, 3, 4);
+  const Allocation far = minimize_makespan(many_jobs(300, 3, 0.5));
+  const double makespan = minimize_makespan(problem).objective,
+               throughput = maximize_throughput(problem).objective;
+  ASSERT_EQ(far.prices.size(), 2u);
+  problem.near = far.prices;
+  expect_near(makespan, minimize_makespan(problem).objective, "makespan", 0);
+  problem.near.resize(1);
+  expect_near(throughput, maximize_throughput(problem).objective, "throughput", 0);
 }
 
 }  // namespace

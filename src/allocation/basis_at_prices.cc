@@ -6,7 +6,7 @@
 // nearly the best one: the simplex method needs some hundred steps instead of two for each job.
 // Prices that are far off cost time only, never the optimum.
 
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <numeric>
 
@@ -162,8 +162,7 @@ class PricedBasis {
     const bool of_least = objective_.back() > 0;
     if (of_least) {
       basis_.columns.back() = Status::kBasic;
-      if (wanted == 0) return end_at_slowest();
-      --wanted;
+      wanted -= std::min<size_t>(wanted, 1);
     }
     std::vector<size_t> order(changes_.size());
     std::iota(order.begin(), order.end(), size_t{0});
@@ -180,22 +179,6 @@ class PricedBasis {
     }
   }
 
-  /// No kind is short: one job on its fastest GPUs alone decides how high the least is.
-  void end_at_slowest() {
-    std::vector<double> fastest(problem_.jobs.size());
-    for (size_t c = 0; c < problem_.columns.size(); ++c) {
-      const size_t job = problem_.columns[c].parts[0].job;
-      fastest[job] = std::max(fastest[job], shares_.of_demand[c] * problem_.jobs[job].count);
-    }
-    size_t slowest = kNone;
-    for (size_t j = 0; j < fastest.size(); ++j)
-      if (shares_.demand_rows[j] >= 0 && (slowest == kNone || fastest[j] < fastest[slowest]))
-        slowest = j;
-    if (slowest == kNone) return;
-    at(shares_.job_rows[slowest]) = Status::kAtHigh;
-    at(shares_.demand_rows[slowest]) = Status::kAtLow;
-  }
-
   const AllocationProblem& problem_;
   const SharesProgram& shares_;
   const std::vector<double>& objective_;
@@ -205,7 +188,41 @@ class PricedBasis {
   Basis basis_;
 };
 
+/// The job whose demand is highest for its speed, and its fastest column.
+std::pair<size_t, size_t> slowest_job(const AllocationProblem& problem,
+                                      const SharesProgram& shares) {
+  std::vector<size_t> fastest(problem.jobs.size(), kNone);
+  for (size_t c = 0; c < problem.columns.size(); ++c) {
+    size_t& best = fastest[problem.columns[c].parts[0].job];
+    if (best == kNone || shares.of_demand[c] > shares.of_demand[best]) best = c;
+  }
+  const auto speed = [&](size_t j) { return shares.of_demand[fastest[j]] * problem.jobs[j].count; };
+  size_t slowest = kNone;
+  for (size_t j = 0; j < fastest.size(); ++j)
+    if (shares.demand_rows[j] >= 0 && fastest[j] != kNone &&
+        (slowest == kNone || speed(j) < speed(slowest)))
+      slowest = j;
+  return {slowest, slowest == kNone ? kNone : fastest[slowest]};
+}
+
 }  // namespace
+
+LinearProgram::Basis basis_of_least(const AllocationProblem& problem, const SharesProgram& shares,
+                                    const PoolPrices& prices, const PoolPrices& then) {
+  const bool priced = std::any_of(prices.kinds.begin(), prices.kinds.end(),
+                                  [](double price) { return price > kNoPrice; });
+  if (priced) return basis_at_prices(problem, shares, shares.least, prices);
+  Basis basis = basis_at_prices(problem, shares, shares.throughput,
+                                {.kinds = then.kinds, .least = prices.least});
+  const auto [job, column] = slowest_job(problem, shares);
+  if (job == kNone) return basis;
+  for (size_t c = 0; c < problem.columns.size(); ++c)
+    if (problem.columns[c].parts[0].job == job) basis.columns[c] = Status::kAtLow;
+  basis.columns[column] = basis.columns.back() = Status::kBasic;
+  basis.rows[static_cast<size_t>(shares.job_rows[job])] = Status::kAtHigh;
+  basis.rows[static_cast<size_t>(shares.demand_rows[job])] = Status::kAtLow;
+  return basis;
+}
 
 Basis basis_at_prices(const AllocationProblem& problem, const SharesProgram& shares,
                       const std::vector<double>& objective, const PoolPrices& prices) {

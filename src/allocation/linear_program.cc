@@ -148,20 +148,24 @@ LinearProgram::Solution LinearProgram::maximize_shares(
       api.set_objective(model.get(), objectives[level].data());
     }
     bool proven = false;
+    const auto has_ended = [&] {
+      solution.steps += api.steps(model.get());
+      return api.status(model.get()) == 0;
+    };
     if (!basis.empty()) {
       basis.rows.insert(basis.rows.end(), further.begin(), further.end());
       basis.columns.insert(basis.columns.end(), basis.rows.begin(), basis.rows.end());
       static_assert(sizeof(Status) == 1);
       api.copy_in_status(model.get(), reinterpret_cast<const unsigned char*>(basis.columns.data()));
       api.dual(model.get(), 0);
-      proven = api.status(model.get()) == 0;
+      proven = has_ended();
     } else if (level > 0) {
       api.primal(model.get(), 0);  // the best one before is feasible
-      proven = api.status(model.get()) == 0;
+      proven = has_ended();
     }
     if (!proven) {
       api.initial_dual_solve(model.get());
-      proven = api.status(model.get()) == 0;
+      proven = has_ended();
     }
     if (!proven && level == 0) return {.feasible = false, .proven = api.status(model.get()) == 1};
     // A later objective that the solver gives up leaves the solution of the one before.

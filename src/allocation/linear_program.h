@@ -47,6 +47,7 @@ class LinearProgram {
     std::vector<double> objective_values;  ///< of the objectives
     /// Without whole numbers, of each objective by row: how much better it would be with one more.
     std::vector<std::vector<double>> row_prices;
+    int64_t steps = 0;  ///< of the simplex method, without whole numbers
   };
   /// A basis near the best one of an objective, after those before are solved; empty: none is
   /// known. A good one saves nearly all steps, a bad one costs time: the solution is as good.

@@ -39,8 +39,7 @@ struct SharesSolved {
   std::vector<PoolPrices> prices;  ///< by objective
 };
 
-SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& asked,
-                          std::vector<PoolPrices> near);
+SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& asked);
 
 /// The prices of a part of the jobs, each of which stands for several: those of all are near.
 std::vector<PoolPrices> sampled_prices(const AllocationProblem& problem, const SharesAsked& asked) {
@@ -68,22 +67,37 @@ std::vector<PoolPrices> sampled_prices(const AllocationProblem& problem, const S
     part.columns.push_back(column);
     part.columns.back().parts[0].job = place[column.parts[0].job];
   }
-  return solve_shares(part, of_part, {}).prices;
+  return solve_shares(part, of_part).prices;
 }
 
-/// `near`: prices that are known to be near; empty: those of a part of the jobs are.
-SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& asked,
-                          std::vector<PoolPrices> near) {
+/// From a program's units, of the objectives in their order.
+std::vector<PoolPrices> times(std::vector<PoolPrices> prices, const SharesUnits& units) {
+  for (size_t level = 0; level < prices.size(); ++level) {
+    const bool of_least = prices.size() > 1 && level == 0;
+    for (double& price : prices[level].kinds) price *= of_least ? units.least : units.weight;
+    prices[level].least *= units.least;
+  }
+  return prices;
+}
+
+SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& asked) {
   // Fewer jobs take the solver some milliseconds.
   constexpr size_t kFew = 200;
-  if (near.empty() && problem.jobs.size() > kFew && AlikeJobs::apply_to(problem))
-    near = sampled_prices(problem, asked);
+  const size_t levels = asked.demands.empty() ? 1 : 2;
+  std::vector<PoolPrices> near;
+  if (AlikeJobs::apply_to(problem)) {
+    if (problem.near.size() == levels && problem.near[0].kinds.size() == problem.kinds.size())
+      near = times(problem.near, {1 / asked.units.least, 1 / asked.units.weight});
+    else if (problem.jobs.size() > kFew)
+      near = times(sampled_prices(problem, asked), {1 / asked.units.least, 1 / asked.units.weight});
+  }
   const SharesProgram shares(problem, asked.demands, asked.units);
   std::vector<std::vector<double>> objectives;
   if (!asked.demands.empty()) objectives.push_back(shares.least);
   objectives.push_back(shares.throughput);
   const auto start = [&](size_t level, const LinearProgram::Solution& before) {
     if (near.empty()) return LinearProgram::Basis{};
+    if (level == 0 && levels == 2) return basis_of_least(problem, shares, near[0], near[1]);
     if (level > 0) near[level].least = before.values.back();
     return basis_at_prices(problem, shares, objectives[level], near[level]);
   };
@@ -95,25 +109,24 @@ SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& a
       prices.kinds.push_back(std::abs(rows[static_cast<size_t>(row)]));
     solved.prices.push_back(std::move(prices));
   }
+  solved.prices = times(std::move(solved.prices), asked.units);
   return solved;
 }
 
-/// The allocation whose least speed / demand is highest, which becomes its objective. `near`:
-/// prices of an allocation like it, and then those of this one.
-Allocation maximize_least(const AllocationProblem& problem, const std::vector<double>& demands,
-                          std::vector<PoolPrices>& near) {
-  const auto solve = [&](const AllocationProblem& of, const std::vector<double>& demanded) {
+/// The allocation whose least speed / demand is highest, which becomes its objective.
+Allocation maximize_least(const AllocationProblem& problem, const std::vector<double>& demands) {
+  const auto solve = [](const AllocationProblem& of, const std::vector<double>& demanded) {
     const SharesAsked asked{.demands = demanded, .units = units_of(of, demanded)};
-    SharesSolved solved = solve_shares(of, asked, near);
-    near = std::move(solved.prices);
+    SharesSolved solved = solve_shares(of, asked);
     Allocation allocation = allocation_of(of, solved.solution);
+    allocation.prices = std::move(solved.prices);
     if (allocation.feasible)
       allocation.objective = solved.solution.objective_values[0] * asked.units.least;
     return allocation;
   };
   if (!AlikeJobs::apply_to(problem)) return solve(problem, demands);
   const AlikeJobs alike(problem, demands);
-  return alike.divided(solve(alike.merged, alike.demands), AlikeJobs::Divide::kEqually);
+  return alike.divided(solve(alike.merged, alike.demands), Divide::kEqually);
 }
 
 }  // namespace
@@ -121,22 +134,22 @@ Allocation maximize_least(const AllocationProblem& problem, const std::vector<do
 Allocation maximize_throughput(const AllocationProblem& problem) {
   const auto solve = [](const AllocationProblem& of) {
     const SharesAsked asked{.demands = {}, .units = units_of(of, {})};
-    const SharesSolved solved = solve_shares(of, asked, {});
+    SharesSolved solved = solve_shares(of, asked);
     Allocation allocation = allocation_of(of, solved.solution);
+    allocation.prices = std::move(solved.prices);
     if (allocation.feasible)
       allocation.objective = solved.solution.objective_values[0] * asked.units.weight;
     return allocation;
   };
   if (!AlikeJobs::apply_to(problem)) return require_found(solve(problem));
   const AlikeJobs alike(problem, {});
-  return require_found(alike.divided(solve(alike.merged), AlikeJobs::Divide::kInTurn));
+  return require_found(alike.divided(solve(alike.merged), Divide::kInTurn));
 }
 
 Allocation maximize_fairness(const AllocationProblem& problem) {
   std::vector<double> demands = equal_speeds(problem);
   for (size_t j = 0; j < demands.size(); ++j) demands[j] *= problem.jobs[j].weight;
-  std::vector<PoolPrices> near;
-  return require_found(maximize_least(problem, demands, near));
+  return require_found(maximize_least(problem, demands));
 }
 
 Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
@@ -159,8 +172,7 @@ Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
   std::vector<double> demands(problem.jobs.size());
   for (size_t j = 0; j < demands.size(); ++j)
     if (asked(j)) demands[j] = problem.jobs[j].steps / equal_s(j);
-  std::vector<PoolPrices> near;
-  Allocation allocation = require_found(maximize_least(problem, demands, near));
+  Allocation allocation = require_found(maximize_least(problem, demands));
   allocation.objective = ratio_of(allocation);
   constexpr int kMostRounds = 30;
   constexpr double kSame = 1e-6;
@@ -169,7 +181,9 @@ Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
       if (asked(j))
         demands[j] =
             problem.jobs[j].steps / (allocation.objective * equal_s(j) - problem.jobs[j].elapsed_s);
-    Allocation next = maximize_least(problem, demands, near);
+    AllocationProblem again = problem;
+    again.near = allocation.prices;
+    Allocation next = maximize_least(again, demands);
     if (!next.feasible) break;
     next.objective = ratio_of(next);
     const bool same = next.objective > allocation.objective * (1 - kSame);
@@ -183,8 +197,7 @@ Allocation minimize_makespan(const AllocationProblem& problem) {
   if (problem.whole) return require_found(queue_for_makespan(problem));
   std::vector<double> steps;
   for (const AllocationProblem::Job& job : problem.jobs) steps.push_back(job.steps);
-  std::vector<PoolPrices> near;
-  Allocation allocation = require_found(maximize_least(problem, steps, near));
+  Allocation allocation = require_found(maximize_least(problem, steps));
   allocation.objective = allocation.objective > 0 ? 1 / allocation.objective : kNoEnd;
   return allocation;
 }

@@ -14,6 +14,13 @@ namespace tilecast {
 
 inline constexpr double kNoEnd = std::numeric_limits<double>::infinity();
 
+/// The worth of a GPU of each kind: by how much an objective would be better with one more; and the
+/// least speed / demand of the jobs.
+struct PoolPrices {
+  std::vector<double> kinds;
+  double least = 0;
+};
+
 struct AllocationProblem {
   struct Kind {
     double gpus = 0;
@@ -46,6 +53,8 @@ struct AllocationProblem {
   std::vector<Job> jobs;
   std::vector<Column> columns;
   bool whole = false;
+  /// Prices of an allocation like this one, as it says; they save time and change no objective.
+  std::vector<PoolPrices> near;
 };
 
 /// A column in a span of time. `end_s` is kNoEnd for a job that goes on without end.
@@ -60,6 +69,7 @@ struct Allocation {
   bool proven = true;    ///< no other one is better by more than the solver's gap
   double objective = 0;  ///< in the unit of the function that made it
   std::vector<TimedColumn> placements;
+  std::vector<PoolPrices> prices;  ///< of shares of time, by objective; empty: not known
 };
 
 /// What a job gets by an allocation.
@@ -72,6 +82,13 @@ struct JobShare {
 
 // Each function maximizes or minimizes what it is named for; among the best it takes the one with
 // the highest throughput, or that ends first. Jobs without a column are left out.
+
+/// How jobs that are alike divide the shares of a job with a `count`. Any way has the same sum of
+/// speeds.
+enum class Divide {
+  kEqually,  ///< each as fast as the others
+  kInTurn    ///< the first ones get all the time that they can use
+};
 
 /// Objective: the sum of weight x speed / fastest speed.
 Allocation maximize_throughput(const AllocationProblem& problem);

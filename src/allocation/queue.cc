@@ -242,6 +242,52 @@ void check_size(const AllocationProblem& problem) {
                             problem.jobs.size(), ends.size(), problem.columns.size()));
 }
 
+/// No schedule ends before this: jobs are whole, so that two GPUs take no three equal jobs in 1.5
+/// times the time of one. Of those jobs that nowhere take less than some time (the longest, in the
+/// order of their shortest times), a kind's GPU does at most end / (the least time of these on it)
+/// by an end, rounded down.
+double end_by_counts(const AllocationProblem& problem) {
+  std::map<size_t, std::vector<double>> by_job;  // seconds by kind
+  std::vector<double> shortest(problem.jobs.size(), kNoEnd);
+  for (const Column& column : problem.columns) {
+    if (!runs_alone(problem, column)) continue;
+    const size_t job = column.parts[0].job;
+    auto& times = by_job.try_emplace(job, problem.kinds.size(), kNoEnd).first->second;
+    const double seconds = seconds_of(problem, column);
+    times[column.uses[0].kind] = std::min(times[column.uses[0].kind], seconds);
+    shortest[job] = std::min(shortest[job], seconds);
+  }
+  std::vector<size_t> order;
+  for (const auto& [job, times] : by_job) order.push_back(job);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return shortest[a] > shortest[b]; });
+  constexpr double kRounding = 1e-9;
+  std::vector<double> least(problem.kinds.size(), kNoEnd);
+  double end = 0;
+  for (size_t count = 1; count <= order.size(); ++count) {
+    for (size_t k = 0; k < least.size(); ++k)
+      least[k] = std::min(least[k], by_job[order[count - 1]][k]);
+    const auto done_by = [&](double time) {
+      double jobs = 0;
+      for (size_t k = 0; k < least.size(); ++k)
+        if (least[k] < kNoEnd)
+          jobs += problem.kinds[k].gpus * std::floor(time / least[k] + kRounding);
+      return jobs;
+    };
+    const auto wanted = static_cast<double>(count);
+    if (done_by(end) >= wanted) continue;
+    double low = end, high = std::max(end, shortest[order[count - 1]]);
+    while (done_by(high) < wanted) high *= 2;
+    constexpr int kHalvings = 60;
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = (low + high) / 2;
+      (done_by(middle) < wanted ? low : high) = middle;
+    }
+    end = low;
+  }
+  return end;
+}
+
 /// Of the solver's tolerance.
 constexpr double kSolverRounding = 2e-6;
 
@@ -252,15 +298,21 @@ double deadline_of(const AllocationProblem& problem, size_t column) {
 /// A choice for each column, and one in time where it has a deadline.
 void add_by_deadline(const AllocationProblem& problem, QueueProgram& queue) {
   const auto deadline = [&](size_t column) { return deadline_of(problem, column); };
-  // Up to each deadline a kind's GPUs have time for the jobs that are due by then.
-  std::map<std::pair<size_t, double>, int> due;
+  // Up to each deadline a kind's GPUs have time for the jobs that are due by then. Of those that
+  // take more than half of it, each GPU does one.
+  struct DueRows {
+    int time = -1, long_jobs = -1;
+  };
+  std::map<std::pair<size_t, double>, DueRows> due;
   for (size_t c = 0; c < problem.columns.size(); ++c) {
     if (!runs_alone(problem, problem.columns[c]) || deadline(c) == kNoEnd) continue;
     const size_t kind = problem.columns[c].uses[0].kind;
-    const auto [at, is_new] = due.try_emplace({kind, deadline(c)}, -1);
-    if (is_new)
-      at->second = queue.program.add_row(-LinearProgram::kNoLimit,
-                                         problem.kinds[kind].gpus * deadline(c) / queue.unit_s());
+    const auto [at, is_new] = due.try_emplace({kind, deadline(c)});
+    if (!is_new) continue;
+    const double gpus = problem.kinds[kind].gpus;
+    at->second = {
+        queue.program.add_row(-LinearProgram::kNoLimit, gpus * deadline(c) / queue.unit_s()),
+        queue.program.add_row(-LinearProgram::kNoLimit, gpus)};
   }
   for (size_t c = 0; c < problem.columns.size(); ++c) {
     const Column& column = problem.columns[c];
@@ -270,8 +322,12 @@ void add_by_deadline(const AllocationProblem& problem, QueueProgram& queue) {
     std::vector<LinearProgram::Entry> entries;
     const size_t kind = column.uses[0].kind;
     for (auto at = due.lower_bound({kind, deadline(c)}); at != due.end() && at->first.first == kind;
-         ++at)
-      entries.push_back({at->second, queue.gpu_time(c)});
+         ++at) {
+      entries.push_back({at->second.time, queue.gpu_time(c)});
+      constexpr double kMoreThanHalf = 0.5 * (1 + 1e-9);
+      if (seconds_of(problem, column) > kMoreThanHalf * at->first.second)
+        entries.push_back({at->second.long_jobs, column.uses[0].gpus});
+    }
     queue.add({c, true}, entries);
   }
 }
@@ -345,7 +401,9 @@ Allocation queue_for_makespan(const AllocationProblem& problem) {
     return OrderScore{last_end(placements), std::accumulate(ends.begin(), ends.end(), 0.0)};
   };
   // No schedule ends before the program's end.
-  const double wanted = -solution.objective_values[0] * queue.unit_s() * (1 + kSolverRounding);
+  const double wanted =
+      std::max(-solution.objective_values[0] * queue.unit_s(), end_by_counts(problem)) *
+      (1 + kSolverRounding);
   Allocation allocation{.feasible = true, .placements = {}};
   allocation.placements = OrderSearch(problem, order, score, wanted).run();
   allocation.objective = last_end(allocation.placements);

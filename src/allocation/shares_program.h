@@ -57,16 +57,15 @@ class SharesProgram {
   std::vector<double> least;       ///< an objective
 };
 
-/// The worth of a GPU of each kind: by how much the objective would be better with one more.
-struct PoolPrices {
-  std::vector<double> kinds;
-  double least = 0;  ///< value of the last variable
-};
-
-/// The basis in which each job has what is best for itself at these prices of time on GPUs: jobs of
-/// one column each only. `objective` is one of the program's.
+/// The basis in which each job has what is best for itself at these prices of time on GPUs, in
+/// the program's units: columns of one job only. `objective` is one of the program's.
 LinearProgram::Basis basis_at_prices(const AllocationProblem& problem, const SharesProgram& shares,
                                      const std::vector<double>& objective,
                                      const PoolPrices& prices);
+
+/// The basis of the least speed / demand. Where no kind is short, one job on its fastest GPUs
+/// decides how high that is; the others have what is best at the prices of the throughput, `then`.
+LinearProgram::Basis basis_of_least(const AllocationProblem& problem, const SharesProgram& shares,
+                                    const PoolPrices& prices, const PoolPrices& then);
 
 }  // namespace tilecast

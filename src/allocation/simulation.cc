@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <map>
 
 #include "base/budget.h"
 #include "tilecast/error.h"
@@ -35,8 +36,13 @@ void end_job(SimulatedPool& simulated, size_t job, double time) {
 /// The pool between two events.
 class SharedPool {
  public:
-  SharedPool(const PoolOverTime& pool, Allocation (*objective)(const AllocationProblem&), Sees sees)
-      : pool_(pool), objective_(objective), sees_(sees), simulated_(empty_simulation(pool)) {
+  SharedPool(const PoolOverTime& pool, Allocation (*objective)(const AllocationProblem&), Sees sees,
+             std::optional<Divide> alike)
+      : pool_(pool),
+        objective_(objective),
+        sees_(sees),
+        alike_(alike),
+        simulated_(empty_simulation(pool)) {
     for (const ArrivingJob& job : pool.jobs) left_.push_back(job.steps);
   }
 
@@ -57,13 +63,28 @@ class SharedPool {
   }
 
  private:
-  void divide(double time) {
-    AllocationProblem problem{.kinds = pool_.kinds, .jobs = {}, .columns = {}};
+  /// The jobs of the problem that are active: each alone, or those that are alike together.
+  void find_members() {
+    members_.clear();
+    std::map<std::pair<size_t, double>, size_t> known;
+    for (size_t i = 0; i < active_.size(); ++i) {
+      const ArrivingJob& job = pool_.jobs[active_[i]];
+      size_t number = members_.size();
+      if (alike_) number = known.try_emplace({job.type, job.weight}, number).first->second;
+      if (number == members_.size()) members_.emplace_back();
+      members_[number].push_back(i);
+    }
+  }
+
+  AllocationProblem problem_now(double time) const {
+    AllocationProblem problem{.kinds = pool_.kinds, .jobs = {}, .columns = {}, .near = {}};
     std::vector<size_t> types;
-    for (const size_t j : active_) {
+    for (const std::vector<size_t>& members : members_) {
+      const size_t j = active_[members.front()];
       const ArrivingJob& job = pool_.jobs[j];
       const double due = job.arrival_s + job.deadline_s - time;
-      problem.jobs.push_back({.weight = job.weight,
+      problem.jobs.push_back({.count = static_cast<double>(members.size()),
+                              .weight = job.weight,
                               .steps = left_[j],
                               .deadline_s = due > 0 ? due : kNoEnd,  // too late is as none
                               .elapsed_s = time - job.arrival_s,
@@ -71,31 +92,55 @@ class SharedPool {
       types.push_back(job.type);
     }
     problem.columns = pool_.columns(types);
-    problem_ = sees_ == Sees::kKinds ? std::move(problem) : without_kinds(problem);
-    const Allocation allocation = objective_(problem_);
+    return sees_ == Sees::kKinds ? problem : without_kinds(problem);
+  }
+
+  void divide(double time) {
+    find_members();
+    problem_ = problem_now(time);
+    problem_.near = std::move(prices_);
+    Allocation allocation = objective_(problem_);
     if (!allocation.feasible)
       throw Error(ErrorKind::kUnsupported,
                   fmt::format("{}: at {:g} s the solver finds no allocation of {} jobs; numbers of "
                               "jobs (steps, weight, deadline_s) that are nearer to each other help",
                               kSimulatingPool, time, active_.size()));
+    prices_ = std::move(allocation.prices);
     ++simulated_.divisions;
     if (!allocation.proven) ++simulated_.unproven;
     now_.clear();
     until_ = kNoEnd;
     speeds_.assign(active_.size(), 0);
+    taken_.assign(active_.size(), 0);
     for (const TimedColumn& timed : allocation.placements) {
       if (timed.begin_s > 0) {
         until_ = std::min(until_, timed.begin_s);
         continue;
       }
       until_ = std::min(until_, timed.end_s);
-      now_.push_back(timed);
-      for (const auto& [job, speed] : problem_.columns[timed.column].parts)
-        speeds_[job] += timed.share * speed;
+      run_now(timed);
     }
     ends_s_.assign(active_.size(), kNoEnd);
     for (size_t i = 0; i < active_.size(); ++i)
       if (speeds_[i] > 0) ends_s_[i] = time + left_[active_[i]] / speeds_[i];
+  }
+
+  /// Divides the share of a column among the members of its jobs.
+  void run_now(const TimedColumn& timed) {
+    const Column& column = problem_.columns[timed.column];
+    for (const auto& [number, speed] : column.parts) {
+      const std::vector<size_t>& members = members_[number];
+      double left = timed.share;
+      for (const size_t i : members) {
+        double share = timed.share / static_cast<double>(members.size());
+        if (alike_ == Divide::kInTurn) share = std::min(left, 1 - taken_[i]);
+        left -= share;
+        if (share < kLeastOfJob) continue;
+        taken_[i] += share;
+        speeds_[i] += share * speed;
+        now_.push_back({.active = i, .column = timed.column, .share = share});
+      }
+    }
   }
 
   double next_event(double time) const {
@@ -106,12 +151,11 @@ class SharedPool {
   }
 
   void advance(double time, double until) {
-    for (const TimedColumn& timed : now_) {
-      const Column& column = problem_.columns[timed.column];
+    for (const Running& one : now_) {
+      const Column& column = problem_.columns[one.column];
       const double jobs = static_cast<double>(column.parts.size());
-      for (const auto& [job, speed] : column.parts)
-        for (const auto& [kind, gpus] : column.uses)
-          add_span(simulated_, {active_[job], kind, time, until, timed.share * gpus / jobs});
+      for (const auto& [kind, gpus] : column.uses)
+        add_span(simulated_, {active_[one.active], kind, time, until, one.share * gpus / jobs});
     }
     constexpr double kRounding = 1e-9;
     std::vector<size_t> still;
@@ -131,17 +175,26 @@ class SharedPool {
     active_ = std::move(still);
   }
 
+  static constexpr double kLeastOfJob = 1e-12;  // less is the rounding of sums
+  struct Running {
+    size_t active, column;
+    double share;
+  };
+
   const PoolOverTime& pool_;
   Allocation (*objective_)(const AllocationProblem&);
   Sees sees_;
+  std::optional<Divide> alike_;
   SimulatedPool simulated_;
-  std::vector<double> left_;    ///< steps, by job
-  std::vector<size_t> active_;  ///< jobs that have arrived and have not ended
-  size_t next_ = 0;             ///< the next to arrive
-  AllocationProblem problem_;   ///< of the active ones
-  std::vector<TimedColumn> now_;
-  std::vector<double> speeds_, ends_s_;  ///< of active jobs
-  double until_ = kNoEnd;                ///< from now, how long these hold
+  std::vector<double> left_;                  ///< steps, by job
+  std::vector<size_t> active_;                ///< jobs that have arrived and have not ended
+  size_t next_ = 0;                           ///< the next to arrive
+  AllocationProblem problem_;                 ///< of the active ones
+  std::vector<PoolPrices> prices_;            ///< of the division before
+  std::vector<std::vector<size_t>> members_;  ///< by job of the problem: which of the active ones
+  std::vector<Running> now_;
+  std::vector<double> speeds_, taken_, ends_s_;  ///< of active jobs
+  double until_ = kNoEnd;                        ///< from now, how long these hold
 };
 
 }  // namespace
@@ -194,8 +247,9 @@ SimulatedPool simulate_first_come(const PoolOverTime& pool) {
 }
 
 SimulatedPool simulate_objective(const PoolOverTime& pool,
-                                 Allocation (*objective)(const AllocationProblem&), Sees sees) {
-  return SharedPool(pool, objective, sees).run();
+                                 Allocation (*objective)(const AllocationProblem&), Sees sees,
+                                 std::optional<Divide> alike) {
+  return SharedPool(pool, objective, sees, alike).run();
 }
 
 }  // namespace tilecast

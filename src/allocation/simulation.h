@@ -3,6 +3,7 @@
 // A pool over time, as jobs arrive.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,9 +42,12 @@ enum class Sees { kKinds, kPoolAlone };
 /// free ones, until it ends; those behind the first one that does not fit wait.
 SimulatedPool simulate_first_come(const PoolOverTime& pool);
 
-/// At each arrival and end, time is divided anew by an objective; jobs move at no cost. Throws
+/// At each arrival and end, time is divided anew by an objective; jobs move at no cost. `alike`:
+/// how jobs of a type and weight divide what they get together, where the objective takes no
+/// account of steps and no two jobs share a GPU; nullopt: each is a job of its own. Throws
 /// Error{kUnsupported} if the solver finds no allocation.
 SimulatedPool simulate_objective(const PoolOverTime& pool,
-                                 Allocation (*objective)(const AllocationProblem&), Sees sees);
+                                 Allocation (*objective)(const AllocationProblem&), Sees sees,
+                                 std::optional<Divide> alike = std::nullopt);
 
 }  // namespace tilecast

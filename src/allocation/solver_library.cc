@@ -63,6 +63,7 @@ ClpApi load_clp() {
   find("Clp_dual", api.dual);
   find("Clp_primal", api.primal);
   find("Clp_status", api.status);
+  find("Clp_numberIterations", api.steps);
   find("Clp_getColSolution", api.column_solution);
   find("Clp_getRowPrice", api.row_price);
   return api;

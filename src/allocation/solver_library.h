@@ -49,6 +49,7 @@ struct ClpApi {
   int (*dual)(Model, int values_pass);    ///< from the present basis
   int (*primal)(Model, int values_pass);
   int (*status)(Model);  ///< 0: optimal, 1: not feasible, others: given up
+  int (*steps)(Model);   ///< of the last solve
   const double* (*column_solution)(Model);
   const double* (*row_price)(Model);
 };

@@ -40,8 +40,9 @@ std::vector<double> fastest_speeds(const AllocationProblem& problem) {
 
 std::vector<double> equal_speeds(const AllocationProblem& problem) {
   const std::vector<double> fastest = fastest_speeds(problem);
-  const auto jobs = static_cast<double>(
-      std::count_if(fastest.begin(), fastest.end(), [](double speed) { return speed > 0; }));
+  double jobs = 0;
+  for (size_t j = 0; j < fastest.size(); ++j)
+    if (fastest[j] > 0) jobs += problem.jobs[j].count;
   const double gpus = gpus_of(problem);
   // By job and kind the most that a column makes of its part.
   std::map<std::pair<size_t, size_t>, double> most;
@@ -61,7 +62,7 @@ std::vector<double> equal_speeds(const AllocationProblem& problem) {
 
 AllocationProblem without_kinds(const AllocationProblem& problem) {
   AllocationProblem blind{
-      .kinds = problem.kinds, .jobs = problem.jobs, .columns = {}, .whole = false};
+      .kinds = problem.kinds, .jobs = problem.jobs, .columns = {}, .whole = false, .near = {}};
   const std::vector<double> fastest = fastest_speeds(problem), equal = equal_speeds(problem);
   for (size_t j = 0; j < blind.jobs.size(); ++j) {
     blind.jobs[j].fastest_per_s = fastest[j];

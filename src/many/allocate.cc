@@ -16,16 +16,16 @@ namespace tilecast {
 namespace {
 
 constexpr std::array kObjectives = {
-    ObjectiveDef{maximize_throughput, false, false, false, false},
+    ObjectiveDef{maximize_throughput, false, false, false, false, Divide::kInTurn},
     ObjectiveDef{minimize_makespan, true, false, false, true},
-    ObjectiveDef{maximize_fairness, false, false, false, false},
+    ObjectiveDef{maximize_fairness, false, false, false, false, Divide::kEqually},
     ObjectiveDef{minimize_finish_time_ratio, true, false, false, false},
     ObjectiveDef{minimize_cost, true, true, false, true},
     ObjectiveDef{meet_deadlines, true, false, true, true}};
 
 AllocationProblem problem_of(const AllocationQuery& query, const PoolSpeeds& speeds) {
   AllocationProblem problem{
-      .kinds = speeds.kinds(), .jobs = {}, .columns = {}, .whole = query.whole};
+      .kinds = speeds.kinds(), .jobs = {}, .columns = {}, .whole = query.whole, .near = {}};
   std::vector<size_t> all;
   for (size_t j = 0; j < query.jobs.size(); ++j) {
     const PoolJob& job = query.jobs[j];

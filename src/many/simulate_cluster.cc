@@ -71,9 +71,8 @@ std::vector<ArrivingJob> arriving_jobs(const AllocationQuery& query, const PoolS
 }
 
 /// Spans of one job on one kind that follow each other with the same number of GPUs are one.
-std::vector<ClusterSpan> spans_of(const SimulatedPool& simulated, const PoolOverTime& pool,
+std::vector<ClusterSpan> spans_of(std::vector<SimulatedPool::Span> all, const PoolOverTime& pool,
                                   const AllocationQuery& query) {
-  std::vector<SimulatedPool::Span> all = simulated.spans;
   std::stable_sort(all.begin(), all.end(), [](const auto& a, const auto& b) {
     return std::tuple(a.job, a.kind, a.begin_s) < std::tuple(b.job, b.kind, b.begin_s);
   });
@@ -92,7 +91,7 @@ std::vector<ClusterSpan> spans_of(const SimulatedPool& simulated, const PoolOver
   return spans;
 }
 
-PolicyOutcome outcome_of(const std::string& policy, const SimulatedPool& simulated,
+PolicyOutcome outcome_of(const std::string& policy, SimulatedPool simulated,
                          const PoolOverTime& pool, const AllocationQuery& query,
                          std::vector<std::string>& warnings) {
   PolicyOutcome outcome{.policy = policy, .cost = {}, .kinds = {}, .spans = {}};
@@ -133,7 +132,7 @@ PolicyOutcome outcome_of(const std::string& policy, const SimulatedPool& simulat
   }
   outcome.utilization = used / (gpus * simulated.makespan_s);
   if (has_prices) outcome.cost = cost;
-  outcome.spans = spans_of(simulated, pool, query);
+  outcome.spans = spans_of(std::move(simulated.spans), pool, query);
   return outcome;
 }
 
@@ -163,12 +162,14 @@ ClusterSimulation simulate_cluster(const Forecaster& forecaster, const Allocatio
   check_objective(query, result.deadlines > 0);
   result.pool = unused(query.pool);
   const std::string name(choice_word(query.objective));
-  const auto add = [&](const std::string& policy, const SimulatedPool& simulated) {
-    result.policies.push_back(outcome_of(policy, simulated, pool, query, result.warnings));
+  const auto add = [&](const std::string& policy, SimulatedPool simulated) {
+    result.policies.push_back(
+        outcome_of(policy, std::move(simulated), pool, query, result.warnings));
   };
   add("fifo", simulate_first_come(pool));
-  add("blind", simulate_objective(pool, objective.solve, Sees::kPoolAlone));
-  add(name, simulate_objective(pool, objective.solve, Sees::kKinds));
+  const std::optional<Divide> alike = query.share ? std::nullopt : objective.alike;
+  add("blind", simulate_objective(pool, objective.solve, Sees::kPoolAlone, alike));
+  add(name, simulate_objective(pool, objective.solve, Sees::kKinds, alike));
   result.assumptions.push_back(
       "jobs take turns on GPUs and move between kinds at no cost, whenever one arrives or ends");
   result.assumptions.push_back(query.share ? fmt::format("under {} up to two jobs share a GPU ({})",
