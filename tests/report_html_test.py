@@ -300,7 +300,9 @@ class InTheBrowser(unittest.TestCase):
     def setUpClass(cls):
         cls.driver = browser()
         if cls.driver is None:
-            raise unittest.SkipTest("the pages are not opened: Selenium, chromium or chromedriver is missing")
+            reason = "the pages are not opened: Selenium, chromium or chromedriver is missing"
+            print(f"report_html_test: {reason}", file=sys.stderr)
+            raise unittest.SkipTest(reason)
 
     @classmethod
     def tearDownClass(cls):
