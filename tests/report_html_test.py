@@ -50,6 +50,7 @@ REPORTS = {
     "tune": 'tune "conv n=32 c=256 h=56 w=56 k=64 r=1 s=1 dtype=fp32 dir=F" --gpu gfx906_60 --top 3',
     "product": 'tune "gemm m=4096 n=512 k=1024 trans_a=T dtype=fp16" --gpu MI100 --top 3',
     "gpus": "gpus",
+    "data_file": "gpus H100",
     "share": "share_mps.case",
     "allocate": "allocate_fairness.case",
     "arrivals": "allocate_arrivals.case",
@@ -59,7 +60,7 @@ REPORTS = {
     "calibrate": "calibrate_pairs.case",
 }
 # Answers whose pages have no chart: tables alone.
-NO_CHART = {"gpus", "accelerator_evaluation", "tune_evaluation", "calibrate"}
+NO_CHART = {"gpus", "data_file", "accelerator_evaluation", "tune_evaluation", "calibrate"}
 
 
 def files_of_case(name: str, folder: Path) -> str:
@@ -300,7 +301,9 @@ class InTheBrowser(unittest.TestCase):
     def setUpClass(cls):
         cls.driver = browser()
         if cls.driver is None:
-            raise unittest.SkipTest("the pages are not opened: Selenium, chromium or chromedriver is missing")
+            reason = "the pages are not opened: Selenium, chromium or chromedriver is missing"
+            print(f"report_html_test: {reason}", file=sys.stderr)
+            raise unittest.SkipTest(reason)
 
     @classmethod
     def tearDownClass(cls):

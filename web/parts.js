@@ -187,13 +187,27 @@ export function columnsOf(rows, without = []) {
   });
 }
 
+/** A number of a data file, with its source. */
+const isFact = (v) => isRecord(v) && 'value' in v && 'source' in v;
+
+function factTable(record) {
+  const facts = Object.entries(record).filter(([, value]) => isFact(value));
+  if (facts.length === 0) return null;
+  return table([
+    words('what', ([name]) => labelOf(name)),
+    words('value', ([, fact]) => valueText(fact.value)),
+    words('unit', ([, fact]) => (fact.unit === '1' ? '' : fact.unit)),
+    words('source', ([, fact]) => fact.source),
+  ], facts, {first: 100});
+}
+
 const DEEPEST = 3;  // records inside records that are shown
 
 /** Everything in a record: fields, then a table for each list, then its parts. */
 export function anyRecord(record, without = [], depth = 0) {
-  const parts = [fieldList(record, without)];
+  const parts = [fieldList(record, without), factTable(record)];
   for (const [name, value] of Object.entries(record)) {
-    if (without.includes(name)) continue;
+    if (without.includes(name) || isFact(value)) continue;
     if (isRows(value)) {
       parts.push(table(columnsOf(value), value, {caption: labelOf(name), first: 15}));
     } else if (isRecord(value) && Object.keys(value).length > 0 && depth < DEEPEST) {

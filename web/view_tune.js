@@ -81,7 +81,7 @@ function partValueBars(name, values) {
 export function viewAny(answer, {command}) {
   const shown = ['warnings', 'warning_codes', 'assumptions', 'options'];
   return [
-    headline({title: 'Tilecast', answer, figures: []}),
+    headline({title: answer.name ?? 'Tilecast', answer, figures: []}),
     section('Results', anyRecord(answer, shown)),
     optionsSection(answer, command),
   ];
