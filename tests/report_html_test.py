@@ -136,7 +136,10 @@ class Pages:
         jobs = [{"name": HOSTILE + str(i), "model": "gpt2", "batch": 1, "prompt": 64, "output": 16, "steps": 100} for i in range(2)]
         (place / "jobs.json").write_text(json.dumps({"jobs": jobs}))
         self.add("hostile_jobs", "allocate jobs.json --pool 1xH100,1xL4", place)
-        self.add("hostile_share", "share --gpu H100 --jobs ../hostile_jobs/jobs.json", self.folder / "hostile_share")
+        place = self.folder / "hostile_share"
+        place.mkdir()
+        (place / "jobs.json").write_text(json.dumps({"jobs": [{k: v for k, v in job.items() if k != "steps"} for job in jobs]}))
+        self.add("hostile_share", "share --gpu H100 --jobs jobs.json", place)
         place = self.folder / "hostile_graph"
         place.mkdir()
         config = json.loads(run(["models", "gpt2", "--format", "json"], place))
@@ -152,10 +155,9 @@ class Pages:
 
 
 class Structure(unittest.TestCase):
-    def each(self):
-        for name, path in PAGES.pages.items():
-            with self.subTest(name):
-                yield name, path.read_text()
+    @staticmethod
+    def each():
+        return [(name, path.read_text()) for name, path in PAGES.pages.items()]
 
     def test_the_policy_allows_the_script_and_the_style_of_the_page_alone(self):
         for _, page in self.each():
@@ -166,7 +168,7 @@ class Structure(unittest.TestCase):
             self.assertEqual((len(scripts), len(styles)), (1, 1))
             self.assertEqual(policy, f"default-src 'none'; script-src '{hash_of(scripts[0])}'; style-src '{hash_of(styles[0])}'; "
                              "base-uri 'none'; form-action 'none'")
-            self.assertNotRegex(scripts[0], r"(?m)^(import|export) |\binnerHTML|\beval\(|\bfetch\(|XMLHttpRequest|localStorage")
+            self.assertNotRegex(scripts[0], r"(?m)^(import|export) |\.innerHTML|\.outerHTML|insertAdjacentHTML|document\.write|\beval\(|\bfetch\(|XMLHttpRequest|localStorage")
 
     def test_modules_share_their_names(self):
         """Joined into one script, they have one scope."""
@@ -268,10 +270,11 @@ def browser():
 
 
 def numbers_in(value) -> set:
+    """All numbers, and how many entries lists have."""
     if isinstance(value, dict):
-        return set().union(*map(numbers_in, value.values())) if value else set()
+        return set().union(*map(numbers_in, value.values()))
     if isinstance(value, list):
-        return set().union(*map(numbers_in, value)) if value else set()
+        return {len(value)}.union(*map(numbers_in, value))
     return {value} if isinstance(value, (int, float)) else set()
 
 
@@ -339,7 +342,7 @@ class InTheBrowser(unittest.TestCase):
                         self.assertIn(float(value), known)
                 charts = self.js("return document.querySelectorAll('figure.chart svg').length")
                 self.assertEqual(charts > 0, name not in NO_CHART)
-                self.assertEqual(self.js("return [...document.querySelectorAll('figure.chart svg')].filter((s) => !s.querySelector('title').textContent).length"), 0)
+                self.assertEqual(self.js("return [...document.querySelectorAll('figure.chart .plot > svg')].filter((s) => !s.querySelector('title').textContent).length"), 0)
                 self.assertEqual(self.js("return document.body.textContent.match(/undefined|NaN|\\[object/g)"), None)
                 for width, dark in ((1280, False), (1280, True), (390, False), (390, True)):
                     self.shape(width, dark)
@@ -375,7 +378,7 @@ class InTheBrowser(unittest.TestCase):
 
     def test_tables_sort(self):
         self.open(PAGES.pages["pass"])
-        column = """return [...document.querySelectorAll('details table tbody tr')].map((r) => r.cells[0].textContent)"""
+        column = """return [...document.querySelector('details').querySelectorAll('tbody tr')].map((r) => r.cells[0].textContent)"""
         self.js("document.querySelector('details').open = true; document.querySelector('details th button').click()")
         rising = self.js(column)
         self.assertEqual(rising, sorted(rising, key=str.lower))
@@ -408,6 +411,7 @@ class InTheBrowser(unittest.TestCase):
                 connection.request("POST", "/v1/forecast?format=html", json.dumps(asked))
                 response = connection.getresponse()
                 page = response.read().decode()
+                connection.close()
             finally:
                 service.terminate()
         self.assertEqual(response.headers["Content-Type"], "text/html; charset=utf-8")

@@ -81,7 +81,8 @@ const FORMATS = {
 };
 
 /**
- * A number in its unit: 's', 'hours' (a time in s, shown in hours if it is long), 'bytes' (of memory), 'traffic' (bytes that move), 'bytes/s', 'FLOP',
+ * A number in its unit: 's', 'hours' (a time in s, shown in hours if it is long), 'bytes' (of
+ * memory), 'traffic' (bytes that move), 'bytes/s', 'FLOP',
  * 'FLOP/s', 'FLOP/byte', 'Hz', 'W', 'J', 'share' (a ratio shown in %), '%', 'count', 'parameters',
  * or any other text, which follows the number: 'tokens/s'. A missing number is "–".
  */

@@ -115,11 +115,17 @@ export function shellWord(text) {
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replace(/'/g, "'\\''")}'`;
 }
 
+const SWITCHES = ['skip_unsupported'];  // of a forecast: flags without a value
+
+function wordsOf(option, value) {
+  if (SWITCHES.includes(option)) return value === 'on' ? [flagOf(option)] : [];
+  return [flagOf(option), String(value)];
+}
+
 /** The command line that asks a forecast of one GPU again, from its options; null: not known. */
 export function commandOf(answer) {
   if (!answer.options || !answer.model || !answer.gpu || answer.kind) return null;
-  const options = Object.entries(answer.options).flatMap(
-      ([name, value]) => [flagOf(name), String(value)]);
+  const options = Object.entries(answer.options).flatMap(([name, value]) => wordsOf(name, value));
   return ['tilecast', 'forecast', answer.model, '--gpu', answer.gpu, ...options]
       .map(shellWord).join(' ');
 }

@@ -5,6 +5,8 @@ import {svg} from './dom.js';
 import {format, formatInterval} from './format.js';
 import {axes} from './scales.js';
 
+const DENSE = 100;  // points that overlap have no outline
+
 // ---- Points -----------------------------------------------------------------------------------
 
 /**
@@ -36,6 +38,7 @@ export function scatter(points, options) {
     for (const line of options.lines ?? []) verticalLimit(canvas, plot, line, options.x.unit);
     for (const color of new Set(shown.filter((p) => p.is_front).map((p) => p.color ?? 0)))
       frontLine(canvas, plot, shown.filter((p) => p.is_front && (p.color ?? 0) === color), color);
+    if (shown.length > DENSE) canvas.root.classList.add('dense');
     // Points of the front lie above the others.
     for (const p of [...shown].sort((a, b) => (a.is_front ? 1 : 0) - (b.is_front ? 1 : 0)))
       point(canvas, plot, p, options);

@@ -84,8 +84,9 @@ function cell(column, row) {
 
 /** Ids stay in one line, sentences get room. */
 function textClass(text) {
-  if (typeof text !== 'string' || text.length < 12) return null;
-  return !text.includes(' ') && text.length < 48 ? 'id' : 'sentence';
+  if (typeof text !== 'string') return null;
+  if (!text.includes(' ')) return text.length < 48 ? 'id' : null;
+  return text.length < 12 ? null : 'sentence';
 }
 
 /** Rows by a value; those without one come last. */

@@ -20,6 +20,8 @@ const several = (count, name) => (count > 1 ? `${count} × ${name}` : name);
 const secondsOf = (record, names) => names.filter((name) => record[name] > 0)
     .map((name) => ({name: labelOf(name), value: record[name]}));
 
+const SHOWN_WAIT_S = 1e-6;  // for the host; less is rounding
+
 // ---- One pass or training step ----------------------------------------------------------------
 
 /** One pass or training step. */
@@ -27,8 +29,11 @@ export function viewPass(f, {command}) {
   return [
     headline({
       title: `${f.model} on ${several(f.ranks ?? 1, gpuOf(f))}`,
-      subtitle: `${f.mode}, batch ${format(f.batch)}, ${format(f.seq)} tokens a sequence, ` +
-          f.dtype + (f.cluster ? `, cluster ${f.cluster}` : ''),
+      subtitle: [
+        f.mode, `batch ${format(f.batch)}`,
+        f.seq > 1 ? `${format(f.seq)} tokens a sequence` : null, f.dtype,
+        f.cluster ? `cluster ${f.cluster}` : null,
+      ].filter(Boolean).join(', '),
       answer: f,
       figures: passFigures(f),
     }),
@@ -49,7 +54,7 @@ function passFigures(f) {
     memoryFigure(f.memory),
     figure('throughput', f.tokens_per_s, 'tokens/s'),
     figure('MFU', f.mfu_ratio, 'share', {note: 'of the peak for the dtype'}),
-    figure('the GPU waits for the host', f.host_wait_s, 's'),
+    f.host_wait_s > SHOWN_WAIT_S ? figure('the GPU waits for the host', f.host_wait_s, 's') : null,
     figure('parameters', f.parameters, 'parameters'),
     run ? figure('training run', run.days, 'days', {note: `${format(run.gpu_hours)} GPU hours`}) :
           null,
@@ -190,8 +195,6 @@ function course(list) {
     y: {label: 'time', unit: 's'},
   }));
 }
-
-const SHOWN_WAIT_S = 1e-6;  // less is rounding
 
 /** A step of a server, or a run of the vision tower. */
 function stepSection(step, roofs, title) {

@@ -219,10 +219,16 @@ class Kernel(Record):
     """80 % interval [s]"""
     high_s: float
     """80 % interval [s]"""
+    total_s: float
+    """time of all of them [s]"""
     flops: int
     """work of one kernel [FLOP]"""
     bytes: int
     """memory traffic of one kernel [bytes]"""
+    flops_per_byte: float | None
+    """arithmetic intensity; null: no memory traffic [FLOP/byte]"""
+    flops_per_s: float | None
+    """work over the forecast; null: it takes no time [FLOP/s]"""
     limit: str
     """what limits it"""
     tile: tuple[int, int] | None
@@ -239,6 +245,15 @@ class Kernel(Record):
     """outside the training range"""
     extrapolated_feature: str | None
     """the feature that is furthest outside the training range, or what was not measured: model, dtype, scheme, software, architecture, combination, batch, backward, convolution, vendor or law (docs/explanation/laws.md); only if extrapolated"""
+
+class Roof(Record):
+    """What the data sheet allows kernels that compute in one dtype."""
+    dtype: str
+    """that they compute in"""
+    flops_per_s: float
+    """of the faster unit, at the boost clock [FLOP/s]"""
+    bytes_per_s: float
+    """of the memory [bytes/s]"""
 
 class Stage(Record):
     """One rank of one pipeline stage. Compute, exposed communication and bubble sum up to the latency."""
@@ -350,6 +365,8 @@ class Forecast(_Forecast):
     """over several ranks: of the rank that needs most"""
     kernels: list[Kernel]
     """over several ranks: of one rank of each stage, over all micro-batches"""
+    roofs: list[Roof]
+    """what the data sheet allows, for each dtype that kernels compute in"""
     cluster: str | None
     """id of the cluster"""
     nodes: int | None
@@ -734,6 +751,8 @@ class GenerationForecast(_GenerationForecast):
     """the step in the middle of the output"""
     kernels: list[Kernel]
     """all kernels of one rank, with a pipeline of one of each stage; the decode step in the middle of each part of the output stands for all of that part"""
+    roofs: list[Roof]
+    """what the data sheet allows, for each dtype that kernels compute in"""
     ranks: int | None
     """GPUs of one server: tp x pp x dp; of one GPU left out, as the next four"""
     cluster: str | None
@@ -1149,6 +1168,8 @@ class KernelAnswer(Record):
     """what it launches"""
     explanations: list[KernelExplanation]
     """why each of the kernels takes its time"""
+    roofs: list[Roof]
+    """what the data sheet allows, for each dtype that kernels compute in"""
     warnings: list[str]
     """sentences that readers of the numbers should know"""
 
@@ -1753,6 +1774,29 @@ class EvaluationModel(Record):
     error_percent: float
     """absolute error [%]"""
 
+class EvaluationPoint(Record):
+    """One measured kernel or collective beside its forecast."""
+    gpu: str
+    """id of the GPU"""
+    op: str
+    """operator"""
+    dtype: str
+    """of the operands"""
+    software: str
+    """software whose kernel was measured"""
+    sizes: str
+    """of the kernel"""
+    measured_s: float
+    """measured [s]"""
+    forecast_s: float
+    """forecast [s]"""
+    low_s: float
+    """80 % interval [s]"""
+    high_s: float
+    """80 % interval [s]"""
+    error_percent: float
+    """absolute error [%]"""
+
 class Evaluation(Record):
     """Forecasts compared with measurements."""
     schema_version: int
@@ -1761,6 +1805,10 @@ class Evaluation(Record):
     """errors of kernels"""
     models: list[EvaluationModel]
     """errors of whole models"""
+    points: list[EvaluationPoint]
+    """the measured kernels of the largest errors, as many as `points` asks for"""
+    points_left_out: int
+    """measured kernels that are not among `points`"""
     unmatched: list[str]
     """measurements that could not be evaluated, with the reason"""
     warnings: list[str]
@@ -3108,6 +3156,7 @@ class EvaluateKeywords(TypedDict, total=False):
     how: str | None
     series: str | None
     pairs: bool | None
+    points: int | None
     predictor: Literal["learned", "roofline"] | None
     max_memory: int | str | None
     max_seconds: float | None

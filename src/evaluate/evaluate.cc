@@ -36,10 +36,11 @@ bool set_ranks(Request& request, const std::string& option) {
 
 /// "m 4096, n 1024, k 1024"
 std::string sizes_text_of(const Kernel& kernel) {
+  const auto& names = type_info(kernel).sizes;
   const auto values = sizes_of(kernel);
   std::string text;
-  for (size_t i = 0; const std::string_view name : type_info(kernel).sizes)
-    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", name, values[i++]);
+  for (size_t i = 0; i < names.size(); ++i)
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", names[i], values[i]);
   return text;
 }
 
