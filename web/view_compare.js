@@ -33,7 +33,8 @@ function timeCharts(c, gpus) {
   if (gpus.length === 0) return null;
   const hasTokens = gpus.some((gpu) => gpu.ttft);
   const isServer = c.options?.schedule === 'continuous';
-  const title = isServer ? 'Mean time of a request' : 'Time, with its 80 % interval';
+  const whole = hasTokens ? 'From the prompt to the last token' : 'Time, with its 80 % interval';
+  const title = isServer ? 'Mean time of a request' : whole;
   const times = bars(gpus.map(timeRow), {title, unit: 's'});
   if (!hasTokens) return [times, tokenBars(gpus)];
   const which = isServer ? ', p99' : '';
