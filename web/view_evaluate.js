@@ -106,8 +106,10 @@ function agreement(rows, label, title) {
   });
 }
 
-const modelOf = (m) => `${m.model} ${m.mode}, batch ${m.batch}, ${m.seq} tokens, ${m.dtype}` +
-    `${m.option ? `, ${m.option}` : ''} on ${m.gpu}`;
+const modelOf = (m) => [
+  `${m.model} ${m.mode} on ${m.gpu}`, `batch ${m.batch}`, m.seq ? `${m.seq} tokens` : null, m.dtype,
+  m.option,
+].filter(Boolean).join(', ');
 
 function modelViews(models) {
   const worst = byError(models, 'error_percent');
@@ -116,18 +118,17 @@ function modelViews(models) {
     words('model', (m) => m.model),
     words('mode', (m) => m.mode),
     numbers('batch', 'count', (m) => m.batch),
-    numbers('tokens', 'count', (m) => m.seq),
+    numbers('tokens', 'count', (m) => m.seq || null),
     words('dtype', (m) => m.dtype),
     words('option', (m) => m.option),
+    numbers('error', '%', (m) => m.error_percent),
     numbers('measured', 's', (m) => m.measured_s),
     numbers('forecast', 's', (m) => m.forecast_s),
     ranges('80 % interval', 's', (m) => [m.low_s, m.high_s]),
-    numbers('error', '%', (m) => m.error_percent),
   ];
   return [
     agreement(worst, modelOf, `${format(models.length)} models: on the line the forecast is right`),
-    table(columns, worst,
-          {first: 20, sort: columns.length - 1, caption: 'Models, the worst first'}),
+    table(columns, worst, {first: 20, sort: 7, caption: 'Models, the worst first'}),
   ];
 }
 
