@@ -4,16 +4,22 @@
 import {el, freshId, printable, svg} from './dom.js';
 
 const LETTER = 6.7;         // px, mean width of a letter at 12 px, where it cannot be measured
-const DEFAULT_WIDTH = 720;  // px, until the chart is in a page
+const DEFAULT_WIDTH = 720;  // px, until a chart is in the page
 const PAPER_WIDTH = 680;    // px, of a page in print
 const COLORS = 8;           // --c0 … --c7 of style.css
 
 let pen = null;
+/** The font is asked for once: to ask makes the browser work out all styles. */
+function makePen() {
+  const made = document.createElement('canvas').getContext('2d');
+  if (made) made.font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  return made;
+}
+
 /** Width of a text of a chart, in px. */
 export function textWidth(text) {
-  pen ??= document.createElement('canvas').getContext('2d');
+  pen ??= makePen();
   if (!pen) return text.length * LETTER;
-  pen.font = `12px ${getComputedStyle(document.body).fontFamily}`;
   return pen.measureText(text).width;
 }
 
@@ -35,11 +41,16 @@ export const colorClass = (n) => `c${n % COLORS}`;
 /** Figures by element, so that one observer serves all of them. */
 const drawers = new WeakMap();
 let observer = null;
+/** What the last chart got: a new one will likely get the same, and need not be drawn twice. */
+let usualWidth = DEFAULT_WIDTH;
 
 function watch(figure) {
   if (typeof ResizeObserver === 'undefined') return;
   observer ??= new ResizeObserver((entries) => {
-    for (const entry of entries) drawers.get(entry.target)?.(entry.contentRect.width);
+    for (const entry of entries) {
+      drawers.get(entry.target)?.(entry.contentRect.width);
+      if (entry.contentRect.width > 0) usualWidth = entry.contentRect.width;
+    }
   });
   observer.observe(figure);
 }
@@ -75,7 +86,7 @@ export function chart(options, draw) {
     draw(canvas);
     holder.replaceChildren(canvas.done());
   };
-  redraw(DEFAULT_WIDTH);
+  redraw(usualWidth);
   drawers.set(figure, redraw);
   watch(figure);
   return figure;

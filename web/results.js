@@ -45,7 +45,7 @@ export function sideOf(body) {
 }
 
 function pinnedPart(state, settings) {
-  return {id: 'pinned', title: 'Side by side', question: 'compare',
+  return {id: 'pinned', title: 'Side by side: A as it was, B as it is', question: 'compare',
     body: {a: JSON.parse(state.pinned), b: sideOf(detailBody(state, settings))}};
 }
 

@@ -9,7 +9,7 @@ function brief(help) {
 
 /** "from 1 to 8" where the service states a range that says something. */
 function rangeOf(option) {
-  const SAYS_NOTHING = 2 ** 24;
+  const SAYS_NOTHING = 10_000;
   return option.max !== undefined && option.max < SAYS_NOTHING ? ` (${option.min} to ${option.max})` : '';
 }
 
@@ -31,9 +31,9 @@ function entry(option, value, usual, id) {
   });
 }
 
-/** "Gpu memory utilization" of gpu_memory_utilization; short names are written as they are. */
+/** "step overhead (us)" of step_overhead_us. */
 function titleOf(name) {
-  return name.replaceAll('_', ' ');
+  return name.replace(/_(s|us|mb)$/, ' ($1)').replaceAll('_', ' ');
 }
 
 /**

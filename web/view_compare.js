@@ -31,14 +31,17 @@ export function viewGpus(c, {command}) {
 
 function timeCharts(c, gpus) {
   if (gpus.length === 0) return null;
-  const isServer = gpus.some((gpu) => gpu.ttft);
-  const title = isServer ? 'Mean time of a request' : 'Time, with its 80 % interval';
+  const hasTokens = gpus.some((gpu) => gpu.ttft);
+  const isServer = c.options?.schedule === 'continuous';
+  const whole = hasTokens ? 'From the prompt to the last token' : 'Time, with its 80 % interval';
+  const title = isServer ? 'Mean time of a request' : whole;
   const times = bars(gpus.map(timeRow), {title, unit: 's'});
-  if (!isServer) return [times, tokenBars(gpus)];
+  if (!hasTokens) return [times, tokenBars(gpus)];
+  const which = isServer ? ', p99' : '';
   return [
     times,
-    limitBars(c, gpus, 'ttft', 'Time to first token, p99'),
-    limitBars(c, gpus, 'tpot', 'Time per output token, p99'),
+    limitBars(c, gpus, 'ttft', `Time to first token${which}`),
+    limitBars(c, gpus, 'tpot', `Time per output token${which}`),
   ];
 }
 

@@ -29,12 +29,13 @@ struct CompareQuestion {
 };
 
 CommandOption side_argument(const std::string& name, SetValue set) {
-  return {.names = name,
-          .help =
-              "a model, a GPU, a forecast (--format json), or a JSON file of a request's "
-              "options: {\"model\": \"gpt2\", \"gpu\": \"H100\", \"batch\": 4}",
-          .required = true,
-          .set = set};
+  return {
+      .names = name,
+      .help =
+          "a model, a GPU, a forecast (--format json), or a JSON file of a request's "
+          "options: {\"model\": \"gpt2\", \"gpu\": \"H100\", \"batch\": 4}; or the content of one",
+      .required = true,
+      .set = set};
 }
 
 std::vector<OptionGroup> compare_groups() {

@@ -38,7 +38,9 @@ std::vector<GivenOptionOf> options_of(const Question& question, const JsonObject
   std::vector<GivenOptionOf> all;
   for (const CommandOption& option : question.index().options()) {
     const auto found = body.json().find(option.keyword());
-    if (found != body.json().end() && !found->is_null()) all.push_back({&option, &*found});
+    if (found == body.json().end() || found->is_null()) continue;
+    if (option.is_switch() && *found == false) continue;  // one that was not given
+    all.push_back({&option, &*found});
   }
   return all;
 }
@@ -68,7 +70,7 @@ std::string word_of(const CommandOption& option, const Json& value) {
 std::string command_words(const GivenOptionOf& given) {
   const CommandOption& option = *given.option;
   const std::string flag = option.is_argument() ? "" : option.flags().back() + " ";
-  if (option.is_switch()) return *given.value == true ? " " + option.flags().back() : "";
+  if (option.is_switch()) return " " + option.flags().back();
   std::vector<std::string> words;
   for (const Json& value : given.value->is_array() ? *given.value : Json::array({*given.value}))
     words.push_back(word_of(option, value));

@@ -247,7 +247,8 @@ std::string openapi() {
     const OrderedJson parameters = {
         text_parameter("fields", "query", "names of the fields wanted, with commas between them"),
         text_parameter("format", "query",
-                       "json, html, csv, table or svg, where the answer has it")};
+                       "json, csv, table, svg or html, where the answer has it; or calls: the "
+                       "command line and the call of Python that ask the same")};
     OrderedJson& operation = paths[path][is_list ? "get" : "post"];
     operation = {{"operationId", question.name}, {"summary", question.help}};
     if (is_list) {
