@@ -21,7 +21,7 @@ import server_test
 from server_test import GPT2, Service
 
 ASYNC = {"Prefer": "respond-async"}
-PLAN = {"model": "gpt3_67", "cluster": "dgx-h100", "batch": 64}
+PLAN = {"model": "gpt2", "gpu": "H100", "num_gpus": 2, "batch": 8}
 LONG_PLAN = {"model": "gpt3_175", "cluster": "dgx-h100", "nodes": 64, "batch": 1536}
 # As slow as builds with sanitizers on a machine with other work: nothing here waits as long otherwise.
 PATIENCE_S = 300
@@ -87,7 +87,7 @@ class Jobs(unittest.TestCase):
         self.assertIn("did you mean", json.loads(text)["detail"])
 
     def test_events(self):
-        name = begin(self.service, "plan", {**PLAN, "batch": 128})
+        name = begin(self.service, "plan", {**PLAN, "batch": 16})
         status, headers, text = self.service.ask("GET", f"/v1/jobs/{name}", Accept="text/event-stream")
         self.assertEqual((status, headers["Content-Type"]), (200, "text/event-stream"))
         events = [part.split("\n") for part in text.strip().split("\n\n") if not part.startswith(":")]

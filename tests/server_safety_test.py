@@ -221,7 +221,7 @@ class Files(unittest.TestCase):
                 self.assertEqual([row["error"] is None for row in rows], [True, False])
                 self.assertEqual(service.post("forecast", GPT2)[0], 200)
                 # Whether there is such a file elsewhere makes no difference.
-                there, gone = (service.post("forecast", {"model": os.path.join(outside, name), "gpu": "H100"})[1]["detail"].replace(name, "X") for name in ("m", "n"))
+                there, gone = (service.post("forecast", {"model": os.path.join(outside, name), "gpu": "H100"})[1]["detail"].replace("in_not/" + name, "X") for name in ("m", "gone"))
                 self.assertEqual(there, gone)
             with Service() as service:
                 self.assertEqual(service.post("forecast", {"model": os.path.join(inside, "m"), "gpu": "H100"})[0], 404)
