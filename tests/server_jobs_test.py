@@ -282,7 +282,7 @@ class Tables(unittest.TestCase):
         lines = ['{"model": "gpt2", "gpu": "H100"}', "{", "[1]", '{"modell": "gpt2"}', '{"model": "gpt2", "gpu": "H100", "batch": [1]}', "",
                  '{"model": {"model_type": "x"}, "gpu": "H100"}', '{"gpu": "H100"}', '{"model": "/etc/passwd", "gpu": "H100"}', '{"model": "gpt2", "gpu": "H100"}']
         rows = [json.loads(line) for line in self.ask("\r\n".join(lines))[2].splitlines()]
-        for row, words in zip(rows, (None, "row 2", "expected an object", "did you mean 'model'", "`batch`", "model_type", "`model` is missing", "no such file", None), strict=True):
+        for row, words in zip(rows, (None, "row 2", "expected an object", "is no option of a forecast; did you mean", "`batch`", "model_type", "`model` is missing", "no such file", None), strict=True):
             self.assertEqual(row["latency_s"] is None, words is not None, row)
             if words:
                 self.assertIn(words, row["error"])
