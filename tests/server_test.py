@@ -136,6 +136,8 @@ class Answers(unittest.TestCase):
             self.assertEqual(json.loads(self.service.ask("GET", f"/v1/{name}")[2]), command_line(name))
         self.assertIn("source", self.service.ask("GET", "/v1/gpus/H100")[2])
         self.assertEqual(self.service.ask("GET", "/v1/gpus/H1000")[0], 404)
+        for target in ("/v1/gpus?name=%ff", "/v1/gpus/%ff", "/v1/ops?name=%fe%00"):
+            self.assertIn(self.service.ask("GET", target)[0], (400, 404), target)  # no text: no name
         options = json.loads(self.service.ask("GET", "/v1/options")[2])
         self.assertIn("batch", [option["name"] for option in options["forecast"]])
         self.assertNotIn("train", options)
