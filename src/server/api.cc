@@ -284,7 +284,7 @@ HttpResponse Api::read(const std::string& name, const std::string& path,
     return {.body = all.dump(1) + "\n"};
   }
   if (path.size() > name.size() + 1 && name != "ops")
-    return ask("data_file", "", Json{{"kind", name}, {"name", path.substr(name.size() + 1)}}.dump(),
+    return ask("data_file", "", body_text({{"kind", name}, {"name", path.substr(name.size() + 1)}}),
                Work{.limits = options_.limits(), .show_progress = {}});
   Json body = Json::object();
   const std::string wanted =
