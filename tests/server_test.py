@@ -115,6 +115,14 @@ class Answers(unittest.TestCase):
         self.assertEqual((status, answer["gpu"]), (200, "nvidia-mine"))
         status, answer = self.service.post("compare_gpus", {"model": "gpt2", "gpus": [device, "T4"]})
         self.assertEqual((status, [gpu["gpu"] for gpu in answer["gpus"]]), (200, ["nvidia-mine", "nvidia-t4"]), answer)
+        status, answer = self.service.post("compare", {"a": {"model": config, "gpu": device, "seq": 16}, "b": "T4"})
+        self.assertEqual(status, 400, answer)  # b states no model
+        status, answer = self.service.post("compare", {"a": device, "b": {"gpu": "T4", "batch": 2}, "model": config, "seq": 16})
+        self.assertEqual(status, 200, answer)
+        status, other = self.service.post("compare", {"a": config, "b": self.service.post("forecast", {"model": config, "gpu": "T4", "seq": 16})[1], "gpu": device, "seq": 16})
+        self.assertEqual(status, 200, other)
+        status, answer = self.service.post("plan", {"model": "gpt2", "gpus": [device, "T4"], "batch": 8})
+        self.assertEqual(status, 200, answer)
         status, answer = self.service.post("share", {"gpu": device, "job": [{"model": config, "seq": 16, "name": "mine"}]})
         self.assertEqual((status, answer["jobs"][0]["name"]), (200, "mine"), answer)
 
@@ -130,6 +138,8 @@ class Answers(unittest.TestCase):
             self.assertEqual(json.loads(self.service.ask("GET", f"/v1/{name}")[2]), command_line(name))
         self.assertIn("source", self.service.ask("GET", "/v1/gpus/H100")[2])
         self.assertEqual(self.service.ask("GET", "/v1/gpus/H1000")[0], 404)
+        for target in ("/v1/gpus?name=%ff", "/v1/gpus/%ff", "/v1/ops?name=%fe%00"):
+            self.assertIn(self.service.ask("GET", target)[0], (400, 404), target)  # no text: no name
         options = json.loads(self.service.ask("GET", "/v1/options")[2])
         self.assertIn("batch", [option["name"] for option in options["forecast"]])
         self.assertNotIn("train", options)
@@ -254,6 +264,15 @@ class Answers(unittest.TestCase):
         before = requests()
         self.service.post("forecast", GPT2)
         self.assertEqual(requests(), before + 2)
+
+        def metric(name: str) -> float:
+            return float(next(line for line in self.service.ask("GET", "/metrics")[2].splitlines() if line.startswith(name + " ")).split()[1])
+        hits, misses = (metric(f"tilecast_pass_cache_{name}_total") for name in ("hits", "misses"))
+        for gpu in ("T4", "L4"):
+            self.service.post("forecast", {**GPT2, "batch": 37, "gpu": gpu})
+        self.assertEqual(metric("tilecast_pass_cache_misses_total"), misses + 1)
+        self.assertGreater(metric("tilecast_pass_cache_hits_total"), hits)
+        self.assertEqual(metric("tilecast_in_progress"), 1)  # this one
         self.assertEqual(self.service.ask("GET", "/healthz")[2], "ok\n")
 
 
@@ -438,11 +457,21 @@ class Tools(unittest.TestCase):
         self.assertIn("share", names)
         self.assertNotIn("train", names)
         forecast = next(tool for tool in tools["result"]["tools"] if tool["name"] == "forecast")
-        self.assertIn("batch", forecast["inputSchema"]["properties"])
+        self.assertLessEqual({"model", "gpu", "cluster", "batch", "prompt"}, set(forecast["inputSchema"]["properties"]))
+        self.assertLess(len(json.dumps(tools)), 25_000)  # each talk reads it
         self.assertIn("gpt2 on NVIDIA H100", table["result"]["content"][0]["text"])
         self.assertEqual(json.loads(fields["result"]["content"][0]["text"]), {"latency_s": command_line("forecast", "gpt2", "--gpu", "H100", "--batch", "4")["latency_s"]})
         self.assertTrue(wrong["result"]["isError"])
         self.assertIn("did you mean", wrong["result"]["content"][0]["text"])
+
+    def test_all_options_of_a_tool(self):
+        some, all_options, none, local = self.talk(self.call(1, "options", tool="forecast", word="Speculative"), self.call(2, "options", tool="plan"),
+                                                   self.call(3, "options", tool="forecast", word="qqq"), self.call(4, "options", tool="train"))
+        self.assertIn("speculative", some["result"]["content"][0]["text"])
+        self.assertNotIn("clocks", some["result"]["content"][0]["text"])
+        self.assertIn("memory_reserve (number, default 0.1)", all_options["result"]["content"][0]["text"])
+        self.assertIn("no option has that word", none["result"]["content"][0]["text"])
+        self.assertTrue(local["result"]["isError"])
 
     def test_what_is_no_message(self):
         answers = self.talk("{", "[]", "1", {"id": 1}, {"id": 2, "method": "x"}, self.call(3, "train"), {"id": 4, "method": "tools/call", "params": []},

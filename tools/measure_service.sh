@@ -37,7 +37,7 @@ END
 rows() { curl -s -o "$work/answer" -w '%{time_total}' -H 'Content-Type: text/csv' --data-binary "@$work/rows.csv" "$url/v1/forecast_many" | awk '{ printf "%.0f rows/s\n", 200000 / $1 }'; }
 printf 'a table of 200,000 rows over HTTP: '
 rows
-in_process="$(dirname "$program")/many_rows"
+in_process="${MANY_ROWS:-$(dirname "$program")/many_rows}"
 if [ -x "$in_process" ]; then
   printf 'the same in a process: '
   "$in_process" "$work/rows.csv"

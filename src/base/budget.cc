@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <limits>
 #include <string>
 #include <utility>
 
@@ -38,11 +37,7 @@ void CountedMemory::tell() {
 }
 
 void CountedMemory::before(size_t bytes) {
-  // More than any memory is refused by the system.
-  constexpr auto kMost = static_cast<size_t>(std::numeric_limits<int64_t>::max() / 2);
-  if (budget_ == nullptr || bytes > kMost) return;
-  tell();
-  if (budget_->is_too_much(static_cast<int64_t>(bytes))) throw AllocationRefused();
+  if (budget_ != nullptr && budget_->is_beyond(bytes)) throw AllocationRefused();
 }
 
 const Budget* CountedMemory::exchange(const Budget* budget) {
@@ -77,7 +72,7 @@ void Budget::check(std::string_view doing) const {
   if (!limits_.memory_bytes) return;
   if (CountedMemory::is_counted()) CountedMemory::tell();
   const bool is_over = CountedMemory::is_counted()
-                           ? is_too_much(0)
+                           ? holds_too_much()
                            : process_bytes() - start_bytes_ > *limits_.memory_bytes;
   if (is_over)
     throw LimitReached(

@@ -80,10 +80,13 @@ class Budget {
 
   /// Counts what a thread of this budget has allocated, less what it has freed.
   void add_bytes(int64_t bytes) const { bytes_.fetch_add(bytes, std::memory_order_relaxed); }
-  /// Whether so many bytes more are beyond the limit.
-  bool is_too_much(int64_t more_bytes) const {
-    return limits_.memory_bytes &&
-           bytes_.load(std::memory_order_relaxed) + more_bytes > *limits_.memory_bytes;
+  /// Whether the threads hold more than they may.
+  bool holds_too_much() const {
+    return limits_.memory_bytes && bytes_.load(std::memory_order_relaxed) > *limits_.memory_bytes;
+  }
+  /// Whether one allocation alone is more than all may be.
+  bool is_beyond(size_t bytes) const {
+    return limits_.memory_bytes && bytes > static_cast<uint64_t>(*limits_.memory_bytes);
   }
 
  private:
@@ -114,8 +117,9 @@ class CountedMemory {
     untold_bytes_ += bytes;
     if (untold_bytes_ > kUntold || untold_bytes_ < -kUntold) tell();
   }
-  /// Before one large allocation, which would be made before the next look at the budget. Throws
-  /// AllocationRefused.
+  /// Before one allocation, which would be made before the next look at the budget. Throws
+  /// AllocationRefused where it alone is beyond the limit. Not where all together are: code that
+  /// must not fail allocates, too (nlohmann's destructors), but never as much.
   static void before(size_t bytes);
   /// Adds what the thread has not told to its budget.
   static void tell();

@@ -89,6 +89,54 @@ TEST(Budget, AProcessThatGrowsIsStopped) {
   EXPECT_EQ(std::count(large.begin(), large.end(), 'x'), 128 << 20);
 }
 
+TEST(Budget, AnotherThreadCancelsTheWork) {
+  std::atomic<bool> cancelled{false};
+  const LimitScope scope({.memory_bytes = {}, .seconds = {}, .cancelled = &cancelled});
+  EXPECT_EQ(stopped_with([] { Budget::here().check("beginning"); }), "");
+  cancelled = true;
+  EXPECT_EQ(stopped_with([] { Budget::here().check("spinning"); }), "cancelled while spinning");
+  EXPECT_EQ(stopped_with([] { run_all(10, 2, [](size_t) {}); }),
+            "cancelled while working through a list");
+}
+
+TEST(Budget, WhatItsThreadsHoldIsCounted) {
+  const Budget budget({.memory_bytes = 1000, .seconds = {}});
+  budget.add_bytes(1000);
+  EXPECT_FALSE(budget.holds_too_much());
+  budget.add_bytes(1);
+  EXPECT_TRUE(budget.holds_too_much());
+  budget.add_bytes(-2000);  // of earlier work
+  EXPECT_FALSE(budget.holds_too_much());
+  EXPECT_FALSE(budget.is_beyond(1000));
+  EXPECT_TRUE(budget.is_beyond(1001));
+  EXPECT_FALSE(Budget(Limits{}).is_beyond(SIZE_MAX));
+  const LimitScope scope({.memory_bytes = 1000, .seconds = {}});
+  EXPECT_NO_THROW(CountedMemory::before(1000));
+  EXPECT_THROW(CountedMemory::before(1001), AllocationRefused);
+}
+
+TEST(Budget, FilesAreThoseOfItsFolder) {
+  const TemporaryFolder root;
+  const auto inside = root.path() / "in", outside = root.path() / "in2";
+  for (const auto& folder : {inside, outside}) {
+    std::filesystem::create_directory(folder);
+    write_file(folder / "f", "x");
+  }
+  std::filesystem::create_symlink(outside / "f", inside / "away");
+  std::filesystem::create_symlink(inside / "f", outside / "back");
+  const LimitScope scope({.memory_bytes = {}, .seconds = {}, .folder = inside.string()});
+  for (const auto& path : {inside / "f", outside / "back", inside / ".." / "in" / "f"}) {
+    EXPECT_TRUE(is_there(path) && is_file(path)) << path;
+    EXPECT_EQ(read_file(path), "x") << path;
+  }
+  EXPECT_TRUE(is_folder(inside));
+  for (const auto& path : {outside / "f", inside / "away", inside / ".." / "in2" / "f", outside,
+                           std::filesystem::path("/etc/passwd"), inside / "none"}) {
+    EXPECT_FALSE(is_there(path) || is_file(path) || is_folder(path)) << path;
+    EXPECT_ERROR(read_file(path), kNotFound, path.string() + ": no such file");
+  }
+}
+
 TEST(Budget, ReadersAskIt) {
   std::string list = "[0", table = "a,b\n";
   for (int i = 0; i < 20'000; ++i) list += ",0";

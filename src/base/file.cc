@@ -150,6 +150,8 @@ std::string read_file(const fs::path& path, uint64_t most_bytes) {
     too_large(path, static_cast<uint64_t>(status.st_size), most_bytes);
   try {
     return read_all(file.descriptor, static_cast<uint64_t>(status.st_size), most_bytes, path);
+  } catch (const AllocationRefused&) {
+    throw;  // the limit of the question, not of the machine
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::kIo, fmt::format("{}: out of memory while reading {}", shown(path),
                                             format_bytes(status.st_size)));

@@ -216,6 +216,8 @@ Json parse_scanned(std::string_view text, const std::string& where, const Scan& 
     // Where memory is short, it must show now: nlohmann's destructor allocates too, and may not
     // fail. A new expression that nobody uses would be optimized away, a call is not.
     ::operator delete(::operator new(scan.values * size_t{kJsonValues.bytes_each} + text.size()));
+  } catch (const AllocationRefused&) {
+    throw;  // the limit of the question, not of the machine
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::kIo, where + ": out of memory while reading JSON of " +
                                     format_bytes(static_cast<int64_t>(text.size())));

@@ -15,8 +15,7 @@ namespace {
 
 using tilecast::CountedMemory;
 
-/// What is as large is refused before it is allocated: the next look at the budget is too late.
-/// Lists and texts of untrusted content grow as large; what cannot fail never does.
+/// Less is not looked at before it is allocated.
 constexpr size_t kLarge = 1 << 20;
 
 [[maybe_unused]] const bool counts = (CountedMemory::begin(), true);

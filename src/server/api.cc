@@ -120,6 +120,11 @@ class InProgress {
   const std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+/// A body that is made of a target, which may hold any bytes.
+std::string body_text(const Json& body) {
+  return body.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 bool is_catalog(std::string_view name) {
   return name == "gpus" || name == "clusters" || name == "models" || name == "ops";
 }
@@ -277,13 +282,13 @@ HttpResponse Api::read(const std::string& name, const std::string& path,
                : HttpResponse{.body = grouped_options(*question)};
   }
   if (path.size() > name.size() + 1 && name != "ops")
-    return ask("data_file", "", Json{{"kind", name}, {"name", path.substr(name.size() + 1)}}.dump(),
+    return ask("data_file", "", body_text({{"kind", name}, {"name", path.substr(name.size() + 1)}}),
                Work{.limits = options_.limits(), .show_progress = {}});
   Json body = Json::object();
   const std::string wanted =
       path.size() > name.size() + 1 ? path.substr(name.size() + 1) : query_value(query, "name");
   if (!wanted.empty()) body["name"] = wanted;
-  return ask(name, query, body.dump(), Work{.limits = options_.limits(), .show_progress = {}});
+  return ask(name, query, body_text(body), Work{.limits = options_.limits(), .show_progress = {}});
 }
 
 HttpResponse Api::route(const HttpRequest& request) const {

@@ -151,6 +151,8 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
     if (code) return on_broken(code);
     request_ = request_of(parser_->get());
     keep_alive_ = parser_->get().keep_alive();
+    if (has_unknown_coding(parser_->get()))
+      return end_with(problem(400, "expected a body in one piece or in chunks (chunked)"));
     if (std::optional<HttpResponse> refused = server_.api.refusal(request_))
       return end_with(*std::move(refused));
     const size_t most =

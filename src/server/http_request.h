@@ -2,6 +2,7 @@
 
 // From the bytes of HTTP to a request, for connections and for the fuzz target.
 
+#include <boost/beast/core/string.hpp>
 #include <boost/beast/http/message.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -21,6 +22,13 @@ inline constexpr uint64_t kMostTableBytes = 64 << 20;
 inline void set_limits(RequestParser& parser) {
   parser.header_limit(kMostHeaderBytes);
   parser.body_limit(kMostTableBytes);
+}
+
+/// Whether the body has another coding than chunks: where it ends cannot be told then, and what
+/// follows could be taken for another request (RFC 9112, 6.3).
+inline bool has_unknown_coding(const RequestParser::value_type& message) {
+  const auto coding = message[boost::beast::http::field::transfer_encoding];
+  return !coding.empty() && !boost::beast::iequals(coding, "chunked");
 }
 
 /// What the header says; the body is empty.

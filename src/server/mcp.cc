@@ -31,8 +31,8 @@ struct RpcError {
 /// is read by each talk: it stays small.
 constexpr size_t kStatedOptions = 7;
 /// Those that come first, where a question has them.
-constexpr std::string_view kUsualOptions[] = {"gpus", "cluster", "nodes",  "mode", "batch",
-                                              "seq",  "prompt",  "output", "rate"};
+constexpr std::string_view kUsualOptions[] = {"model", "gpu", "gpus",   "cluster", "nodes", "mode",
+                                              "batch", "seq", "prompt", "output",  "rate"};
 constexpr std::string_view kOptionsTool = "options";
 
 /// The first clause of a help text.

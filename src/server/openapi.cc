@@ -57,7 +57,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"kernel", R"({"op": "linear", "gpu": "A100", "m": 128, "n": 256, "k": 512})"},
     {"collective",
      R"({"kind": "all_reduce", "cluster": "dgx-h100", "ranks": 8, "bytes": 1048576})"},
-    {"plan", R"({"model": "gpt3_67", "cluster": "dgx-h100", "batch": 64})"},
+    {"plan", R"({"model": "gpt2", "gpu": "H100", "num_gpus": 2, "batch": 8})"},
     {"shard", R"({"tables": "dlrm_mlperf", "cluster": "dgx-a100"})"},
     {"share", R"({"gpu": "V100", "how": "mps", "job": [{"model": "gpt2", "batch": 2},
                  {"model": "bert", "mode": "training"}]})"}};

@@ -30,9 +30,12 @@ enum class Layout : uint8_t { kJsonLines, kCsv };
 
 constexpr std::string_view kJsonLines = "application/x-ndjson", kCsv = "text/csv";
 
-/// Rows of a block: enough for rows that are alike to share work; few enough that an answer begins
-/// soon and takes little memory.
-constexpr size_t kBlockRows = 32'768, kBlockBytes = 4 << 20;
+/// Rows that are alike share work within a block, so it has as many as take some seconds, and as
+/// the memory of a request allows. The first is small: it shows how many that are.
+constexpr size_t kFirstRows = 512, kLeastRows = 32;
+constexpr double kBlockSeconds = 10;
+constexpr int64_t kRowBytes = 2048;  ///< with its forecast and its text
+constexpr size_t kBlockBytes = 16 << 20;
 
 /// What the layout of a media type is; nullopt: it says nothing, as curl's.
 std::optional<Layout> layout_of(const std::string& type) {
@@ -135,10 +138,11 @@ class Reader {
   };
   bool is_at_end() const { return at_ >= body_.size(); }
 
-  Block next() {
+  /// So many rows at most.
+  Block next(size_t rows) {
     Block block;
     const size_t start = at_;
-    while (!is_at_end() && block.errors.size() < kBlockRows && at_ - start < kBlockBytes) {
+    while (!is_at_end() && block.errors.size() < rows && at_ - start < kBlockBytes) {
       const std::string_view record = next_record();
       if (trim(record).empty()) continue;
       ++row_;
@@ -231,6 +235,9 @@ class Answerer {
         fields_(std::move(fields)),
         work_(std::move(work)) {
     if (work_.show_progress) lines_ = reader_.lines();
+    const int64_t memory = work_.limits.memory_bytes.value_or(int64_t{1} << 30);
+    most_rows_ = std::max(kLeastRows, static_cast<size_t>(memory / kRowBytes));
+    block_rows_ = std::min(kFirstRows, most_rows_);
   }
 
   std::optional<std::string> next() {
@@ -239,7 +246,7 @@ class Answerer {
       return text_of({});  // a header alone
     }
     const Steady::time_point start = Steady::now();
-    Reader::Block block = reader_.next();
+    Reader::Block block = reader_.next(block_rows_);
     if (!stopped_.empty()) return text_of(failed(block.errors.size()));
     std::vector<ForecastTotals> rows;
     try {
@@ -255,7 +262,12 @@ class Answerer {
       stopped_ = error.what();
     }
     if (!stopped_.empty()) rows = failed(block.errors.size());
-    used_s_ += std::chrono::duration<double>(Steady::now() - start).count();
+    const double seconds = std::chrono::duration<double>(Steady::now() - start).count();
+    used_s_ += seconds;
+    const double in_time =
+        kBlockSeconds * static_cast<double>(rows.size()) / std::max(seconds, 1e-6);
+    block_rows_ = static_cast<size_t>(
+        std::clamp(in_time, double{kLeastRows}, static_cast<double>(most_rows_)));
     done_ += rows.size();
     if (work_.show_progress)
       work_.show_progress(
@@ -310,6 +322,7 @@ class Answerer {
   TableWork work_;
   double used_s_ = 0;
   size_t done_ = 0, lines_ = 0;
+  size_t block_rows_ = 0, most_rows_ = 0;
   bool is_first_ = true;
   std::string stopped_;  ///< why no more rows are forecast
 };

@@ -17,7 +17,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     boost::beast::error_code code;
     // As a connection reads it: once more where the first call ends with the header.
     while (!parser.is_done() && !code && rest.size() > 0) rest += parser.put(rest, code);
-    if (code || !parser.is_header_done()) return 0;
+    if (code || !parser.is_header_done() || tilecast::server::has_unknown_coding(parser.get()))
+      return 0;
     tilecast::server::HttpRequest request = tilecast::server::request_of(parser.get());
     if (const auto refused = api.refusal(request)) {
       tilecast::check_answer(*refused);
