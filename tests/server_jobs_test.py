@@ -287,7 +287,7 @@ class Tables(unittest.TestCase):
             if words:
                 self.assertIn(words, row["error"])
         rows = self.ask("model,gpu\ngpt2,H100\ngpt2\n\"{\"\"model_type\"\":\n\"\"gpt2\"\"}\",T4\n", Accept="application/x-ndjson")[2].splitlines()
-        self.assertEqual([json.loads(row)["error"] for row in rows], [None, "row 2: 1 cells, expected 2 as in the header", None])
+        self.assertEqual([json.loads(row)["error"] for row in rows], [None, "row 2: 1 cells, expected 2 as in the header", "config: 'n_embd': is missing"])
 
     def test_a_whole_table_that_is_wrong(self):
         for text, target, headers, status in (("modell,gpu\n", "", {}, 400), ("model,model\n", "", {}, 400), ("model\n", "?fields=latency", {}, 400),
