@@ -252,7 +252,7 @@ class Answers(unittest.TestCase):
         """Both sides may be the options of requests, with the content of a model."""
         config = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 2, "vocab_size": 100, "n_positions": 64}
         status, answer = self.service.post("compare", {"a": {**GPT2, "gpu": "T4"}, "b": {"model": config, "gpu": "H100", "seq": 16}})
-        self.assertEqual((status, answer["a"]["name"], answer["b"]["name"]), (200, "A", "B"), answer)
+        self.assertEqual((status, answer["a"]["name"], answer["b"]["name"]), (200, "a", "b"), answer)
         self.assertEqual(answer["a"]["latency_s"], self.service.post("forecast", {**GPT2, "gpu": "T4"})[1]["latency_s"])
         status, answer = self.service.post("compare", {"a": {"nothing": 1}, "b": "gpt2", "gpu": "H100"})
         self.assertEqual(status, 400, answer)
