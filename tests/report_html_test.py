@@ -14,12 +14,13 @@ import http.client
 import json
 import re
 import shlex
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
+
+import browser
 
 PROGRAM = ""
 SCREENSHOTS: "Path | None" = None
@@ -251,25 +252,6 @@ class Structure(unittest.TestCase):
         self.assertIn("--format", run(["completion", "bash", "--format", "html"], PAGES.folder, ok=False))
 
 
-def browser():
-    """A headless Chromium; None where it, its driver or Selenium is missing."""
-    try:
-        from selenium import webdriver
-        from selenium.webdriver.chrome.options import Options
-        from selenium.webdriver.chrome.service import Service
-    except ImportError:
-        return None
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        return None
-    options = Options()
-    options.binary_location = chromium
-    for word in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars"):
-        options.add_argument(word)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    return webdriver.Chrome(service=Service(driver), options=options)
-
-
 def numbers_in(value) -> set:
     """All numbers, and how many entries lists have."""
     if isinstance(value, dict):
@@ -299,16 +281,10 @@ FIGURES = {
 class InTheBrowser(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.driver = browser()
-        if cls.driver is None:
-            reason = "the pages are not opened: Selenium, chromium or chromedriver is missing"
-            print(f"report_html_test: {reason}", file=sys.stderr)
+        if reason := browser.missing():
+            print(f"report_html_test: the pages are not opened: {reason}", file=sys.stderr)
             raise unittest.SkipTest(reason)
-
-    @classmethod
-    def tearDownClass(cls):
-        if cls.driver is not None:
-            cls.driver.quit()
+        cls.driver = cls.enterClassContext(browser.browser())
 
     def js(self, script: str, *values):
         return self.driver.execute_script(script, *values)
@@ -319,10 +295,8 @@ class InTheBrowser(unittest.TestCase):
         self.assertEqual([entry["message"] for entry in self.driver.get_log("browser")], [])
 
     def shape(self, width: int, dark: bool, height: int = 900):
-        self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia",
-                                    {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]})
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride",
-                                    {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
+        browser.color(self.driver, dark)
+        browser.resize(self.driver, width, height)
         # Charts redraw at the next frame.
         self.driver.execute_async_script("const done = arguments[0]; requestAnimationFrame(() => requestAnimationFrame(() => done()))")
 
