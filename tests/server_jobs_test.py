@@ -78,6 +78,14 @@ class Jobs(unittest.TestCase):
         wait(self.service, name)
         self.assertEqual(self.service.ask("GET", f"/v1/jobs/{name}/result")[2], self.service.ask("POST", "/v1/forecast?fields=latency_s", GPT2)[2])
 
+    def test_a_report_of_a_job_runs_its_script(self):
+        name = begin(self.service, "forecast?format=html", GPT2)
+        wait(self.service, name)
+        policies = [self.service.ask(*asked)[1]["Content-Security-Policy"]
+                    for asked in (("GET", f"/v1/jobs/{name}/result"), ("POST", "/v1/forecast?format=html", GPT2))]
+        self.assertEqual(policies[0], policies[1])
+        self.assertIn("script-src 'sha256-", policies[0])
+
     def test_a_job_that_fails_has_the_problem(self):
         name = begin(self.service, "forecast", {"model": "gpt5", "gpu": "H100"})
         found = wait(self.service, name)

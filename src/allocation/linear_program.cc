@@ -8,6 +8,7 @@
 #include <memory>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "allocation/solver_library.h"
 #include "base/budget.h"
@@ -117,69 +118,93 @@ LinearProgram::Solution LinearProgram::maximize(const std::vector<std::vector<do
                        : maximize_whole(objectives, whole, gap);
 }
 
+/// The simplex method on a program without whole numbers, one objective after the other.
+class LinearProgram::Simplex {
+ public:
+  Simplex(const LinearProgram& program, const std::vector<double>& objective)
+      : model_(clp().new_model()), lows_(program.low_) {
+    const ClpApi& api = clp();
+    api.set_log_level(model_.get(), 0);
+    api.load_problem(
+        model_.get(), static_cast<int>(program.columns()), static_cast<int>(program.rows()),
+        program.start_.data(), program.row_of_.data(), program.factor_.data(), program.low_.data(),
+        program.high_.data(), objective.data(), program.row_low_.data(), program.row_high_.data());
+    api.set_sense(model_.get(), -1);
+  }
+
+  /// The value that an objective has reached stays while the next one is maximized.
+  void go_on(const std::vector<double>& reached, double value, const std::vector<double>& next) {
+    const double least = kept_value(value);
+    if (const std::optional<size_t> one = only_column(reached)) {
+      lows_[*one] = std::max(lows_[*one], least / reached[*one]);
+      clp().set_column_lows(model_.get(), lows_.data());
+    } else {
+      add_least(model_.get(), reached, least);
+      further_.push_back(Status::kBasic);
+    }
+    clp().set_objective(model_.get(), next.data());
+    is_feasible_ = true;  // the best one before is
+  }
+
+  /// Whether it is solved. `basis`: to begin at, if it is not empty.
+  bool solve(Basis basis, Solution& solution) {
+    const ClpApi& api = clp();
+    const auto has_ended = [&] {
+      solution.steps += api.steps(model_.get());
+      return api.status(model_.get()) == 0;
+    };
+    if (!basis.empty()) {
+      basis.rows.insert(basis.rows.end(), further_.begin(), further_.end());
+      basis.columns.insert(basis.columns.end(), basis.rows.begin(), basis.rows.end());
+      static_assert(sizeof(Status) == 1);
+      api.copy_in_status(model_.get(),
+                         reinterpret_cast<const unsigned char*>(basis.columns.data()));
+      api.dual(model_.get(), 0);
+      if (has_ended()) return true;
+    } else if (is_feasible_) {
+      api.primal(model_.get(), 0);
+      if (has_ended()) return true;
+    }
+    api.initial_dual_solve(model_.get());
+    return has_ended();
+  }
+
+  bool is_proven_infeasible() const { return clp().status(model_.get()) == 1; }
+  const double* values() const { return clp().column_solution(model_.get()); }
+  const double* prices() const { return clp().row_price(model_.get()); }
+
+ private:
+  std::unique_ptr<void, DeleteShares> model_;
+  std::vector<double> lows_;
+  std::vector<Status> further_;  ///< of the rows of objectives before
+  bool is_feasible_ = false;     ///< where the method stands
+};
+
 LinearProgram::Solution LinearProgram::maximize_shares(
     const std::vector<std::vector<double>>& objectives, const Start& start) const {
-  const ClpApi& api = clp();
-  const int columns = static_cast<int>(low_.size()), rows = static_cast<int>(row_low_.size());
   Solution solution;
-  std::unique_ptr<void, DeleteShares> model;
-  std::vector<double> lows = low_;
-  std::vector<Status> further;  // of the rows of objectives before
+  std::optional<Simplex> simplex;
   for (size_t level = 0; level < objectives.size(); ++level) {
     Budget::here().check("allocating jobs");
     Basis basis = start ? start(level, solution) : Basis{};
     const SolverTurn turn;
-    if (level == 0) {
-      model.reset(api.new_model());
-      api.set_log_level(model.get(), 0);
-      api.load_problem(model.get(), columns, rows, start_.data(), row_of_.data(), factor_.data(),
-                       low_.data(), high_.data(), objectives[0].data(), row_low_.data(),
-                       row_high_.data());
-      api.set_sense(model.get(), -1);
-    } else {
-      const double least = kept_value(solution.objective_values.back());
-      if (const std::optional<size_t> one = only_column(objectives[level - 1])) {
-        lows[*one] = std::max(lows[*one], least / objectives[level - 1][*one]);
-        api.set_column_lows(model.get(), lows.data());
-      } else {
-        add_least(model.get(), objectives[level - 1], least);
-        further.push_back(Status::kBasic);
-      }
-      api.set_objective(model.get(), objectives[level].data());
-    }
-    bool proven = false;
-    const auto has_ended = [&] {
-      solution.steps += api.steps(model.get());
-      return api.status(model.get()) == 0;
-    };
-    if (!basis.empty()) {
-      basis.rows.insert(basis.rows.end(), further.begin(), further.end());
-      basis.columns.insert(basis.columns.end(), basis.rows.begin(), basis.rows.end());
-      static_assert(sizeof(Status) == 1);
-      api.copy_in_status(model.get(), reinterpret_cast<const unsigned char*>(basis.columns.data()));
-      api.dual(model.get(), 0);
-      proven = has_ended();
-    } else if (level > 0) {
-      api.primal(model.get(), 0);  // the best one before is feasible
-      proven = has_ended();
-    }
-    if (!proven) {
-      api.initial_dual_solve(model.get());
-      proven = has_ended();
-    }
-    if (!proven && level == 0) return {.feasible = false, .proven = api.status(model.get()) == 1};
+    if (level == 0)
+      simplex.emplace(*this, objectives[0]);
+    else
+      simplex->go_on(objectives[level - 1], solution.objective_values.back(), objectives[level]);
+    const bool proven = simplex->solve(std::move(basis), solution);
+    if (!proven && level == 0)
+      return {.feasible = false, .proven = simplex->is_proven_infeasible()};
     // A later objective that the solver gives up leaves the solution of the one before.
     if (solution.proven && proven) ++solution.proven_objectives;
     solution.proven = solution.proven && proven;
+    std::vector<double>& prices = solution.row_prices.emplace_back(rows());
     if (proven) {
-      const double* values = api.column_solution(model.get());
-      solution.values.assign(values, values + columns);
-      const double* prices = api.row_price(model.get());
-      solution.row_prices.emplace_back(prices, prices + rows);
+      solution.values.assign(simplex->values(), simplex->values() + columns());
+      prices.assign(simplex->prices(), simplex->prices() + rows());
     }
     solution.feasible = true;
     solution.objective_values.push_back(value_of(objectives[level], solution.values));
-    if (!proven) solution.row_prices.emplace_back(static_cast<size_t>(rows));
   }
   return solution;
 }

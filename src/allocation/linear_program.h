@@ -61,6 +61,7 @@ class LinearProgram {
                     const Start& start = {}) const;
 
  private:
+  class Simplex;
   Solution maximize_shares(const std::vector<std::vector<double>>& objectives,
                            const Start& start) const;
   Solution maximize_whole(const std::vector<std::vector<double>>& objectives,

@@ -1,6 +1,19 @@
 // The program's operators new and delete: malloc and free, which count what each question holds
 // (CountedMemory in base/budget.h). They are the program's alone: a library leaves those of its
-// process as they are.
+// process as they are. ThreadSanitizer has operators of its own, which cannot be replaced.
+
+#if defined(__SANITIZE_THREAD__)
+#define TILECAST_COUNTS_MEMORY 0
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define TILECAST_COUNTS_MEMORY 0
+#endif
+#endif
+#ifndef TILECAST_COUNTS_MEMORY
+#define TILECAST_COUNTS_MEMORY 1
+#endif
+
+#if TILECAST_COUNTS_MEMORY
 
 #include <malloc.h>
 
@@ -75,3 +88,5 @@ void operator delete(void* memory, const std::nothrow_t&) noexcept { release(mem
 void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
   release(memory);
 }
+
+#endif  // TILECAST_COUNTS_MEMORY

@@ -1,5 +1,7 @@
 #include "report/text_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 #include <numeric>

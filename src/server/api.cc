@@ -129,6 +129,14 @@ bool is_catalog(std::string_view name) {
   return name == "gpus" || name == "clusters" || name == "models" || name == "ops";
 }
 
+/// A report runs its own script, and has its own style.
+HttpResponse with_policy(HttpResponse response) {
+  if (response.content_type.starts_with("text/html"))
+    response.headers.emplace_back("Content-Security-Policy",
+                                  report_policy() + "; frame-ancestors 'none'");
+  return response;
+}
+
 }  // namespace
 
 Api::Api(ApiOptions options, std::shared_ptr<const Forecaster> forecaster)
@@ -211,9 +219,6 @@ HttpResponse Api::ask(std::string_view name, std::string_view query, const std::
                                         : wanted == "html" ? "text/html; charset=utf-8"
                                                            : "text/plain; charset=utf-8",
                         .body = *std::move(text)};
-  if (wanted == "html")
-    response.headers.emplace_back("Content-Security-Policy",
-                                  report_policy() + "; frame-ancestors 'none'");
   return response;
 }
 
@@ -313,7 +318,7 @@ HttpResponse Api::route(const HttpRequest& request) const {
   if (get && rest == "openapi.json") return {.body = openapi()};
   if (get && (name == "options" || is_catalog(name))) return read(name, rest, query);
   if (jobs_ && name == "jobs" && rest.size() > name.size())
-    return jobs_->answer(request, rest.substr(name.size() + 1));
+    return with_policy(jobs_->answer(request, rest.substr(name.size() + 1)));
   if (rest != kTable && find_served(rest) == nullptr)
     return problem(404, fmt::format("no question is called '{}'; /v1/openapi.json lists them",
                                     shown_name(rest)));
@@ -323,7 +328,7 @@ HttpResponse Api::route(const HttpRequest& request) const {
     return response;
   }
   if (jobs_ && lists(request.prefer, "respond-async")) return jobs_->add(request);
-  return post(rest, request, Work{.limits = options_.limits(), .show_progress = {}});
+  return with_policy(post(rest, request, Work{.limits = options_.limits(), .show_progress = {}}));
 }
 
 HttpResponse Api::post(const std::string& name, const HttpRequest& request,
