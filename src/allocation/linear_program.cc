@@ -22,10 +22,6 @@ struct DeleteModel {
   void operator()(void* model) const { cbc().delete_model(model); }
 };
 
-struct DeleteShares {
-  void operator()(void* model) const { clp().delete_model(model); }
-};
-
 /// The solver's numbers have 16 digits; Clp ends the process at 1e25.
 double checked_factor(double factor) {
   constexpr double kMost = 1e20;
@@ -174,7 +170,11 @@ class LinearProgram::Simplex {
   const double* prices() const { return clp().row_price(model_.get()); }
 
  private:
-  std::unique_ptr<void, DeleteShares> model_;
+  struct Delete {
+    void operator()(void* model) const { clp().delete_model(model); }
+  };
+
+  std::unique_ptr<void, Delete> model_;
   std::vector<double> lows_;
   std::vector<Status> further_;  ///< of the rows of objectives before
   bool is_feasible_ = false;     ///< where the method stands
