@@ -12,7 +12,7 @@ trap 'kill "$service" 2> /dev/null || true; rm -rf "$work"' EXIT
 "$program" serve --port 0 > "$work/address" &
 service=$!
 until grep -q listens "$work/address"; do sleep 0.1; done
-url=$(sed 's|.*\(http://[^/]*\)/.*|\1|' "$work/address")
+url=$(sed -n '1s|.*\(http://[^/]*\)/.*|\1|p' "$work/address")
 load() { wrk --latency "$@" | grep -E 'Latency  |50%|99%|Requests/sec|Non-2xx'; }
 
 load -t 2 -c 16 -d 10 -s "$here/service_requests.lua" "$url" -- '?fields=latency_s' > /dev/null # warms the passes
