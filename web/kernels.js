@@ -35,7 +35,7 @@ function noteOf(k) {
 }
 
 /** Where the time goes: the kernels that take longest. */
-export function kernelBars(kernels, title) {
+function kernelBars(kernels, title) {
   const shown = longestFirst(kernels).slice(0, MOST_BARS);
   if (shown.length === 0) return null;
   const row = (k) =>
@@ -88,12 +88,19 @@ export function kernelTable(kernels, caption) {
   ], kernels, {caption, first: 15, sort: 3});
 }
 
-/** Bars, roofline and table of the kernels of an answer. */
+/** Bars, roofline and table of kernels. `title`: of the bars. */
+export function kernelParts(kernels, roofs, title) {
+  return [
+    kernelBars(kernels, title),
+    kernelRoofline(kernels, roofs, 'Kernels and the roofs of the GPU'),
+    el('details', null, el('summary', null, `All ${kernels.length} kinds of kernels`),
+       kernelTable(kernels, 'Kernels')),
+  ];
+}
+
+/** The kernels of an answer. */
 export function kernelSection(kernels, roofs) {
   if (!kernels || kernels.length === 0) return null;
-  return section('Where the time goes',
-                 kernelBars(kernels, 'The kernels that take longest, all their launches together'),
-                 kernelRoofline(kernels, roofs, 'Kernels and the roofs of the GPU'),
-                 el('details', null, el('summary', null, `All ${kernels.length} kinds of kernels`),
-                    kernelTable(kernels, 'Kernels')));
+  return section('Where the time goes', kernelParts(
+      kernels, roofs, 'The kernels that take longest, all their launches together'));
 }

@@ -4,7 +4,7 @@ import {askJson} from './ask.js';
 import {lines} from './charts.js';
 import {el} from './dom.js';
 import {modelOf} from './scenarios.js';
-import {table} from './table.js';
+import {numbers, table, words} from './table.js';
 
 /**
  * @typedef {object} Part One panel of the results.
@@ -90,8 +90,11 @@ function askLoads(state, settings, signal) {
   }));
 }
 
+/** What a curve shows of an answer. */
+const valueOf = (answer, curve) => curve.get(answer.serving.steady ?? answer.serving.all);
+
 function pointOf(answer, curve) {
-  const {seconds, low_s: low, high_s: high} = curve.get(answer.serving.steady ?? answer.serving.all);
+  const {seconds, low_s: low, high_s: high} = valueOf(answer, curve);
   const note = answer.serving.keeps_up ? [] : ['does not keep up: the queue grows'];
   return {x: answer.rate, y: seconds, low, high, note};
 }
@@ -105,10 +108,9 @@ async function loadCurves(state, settings, signal) {
       })),
       {title: curve.title, x: {label: 'requests per second', unit: 'count'}, y: {label: '', unit: curve.unit}}));
   const columns = [
-    {label: 'GPU', get: (row) => row.name}, {label: 'requests/s', unit: 'count', get: (row) => row.rate},
-    {label: 'keeps up', get: (row) => (row.serving.keeps_up ? 'yes' : 'no')},
-    ...CURVES.map((curve) => ({label: curve.head, unit: curve.unit,
-      get: (row) => curve.get(row.serving.steady ?? row.serving.all).seconds})),
+    words('GPU', (row) => row.name), numbers('requests/s', 'count', (row) => row.rate),
+    words('keeps up', (row) => (row.serving.keeps_up ? 'yes' : 'no')),
+    ...CURVES.map((curve) => numbers(curve.head, curve.unit, (row) => valueOf(row, curve).seconds)),
   ];
   return el('div', {class: 'loads'}, el('div', {class: 'curves'}, charts), table(columns, answers));
 }

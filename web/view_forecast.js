@@ -4,7 +4,7 @@
 import {bars, lines, partBars} from './charts.js';
 import {el} from './dom.js';
 import {format, formatInterval, labelOf} from './format.js';
-import {kernelBars, kernelRoofline, kernelSection, kernelTable} from './kernels.js';
+import {kernelParts, kernelSection} from './kernels.js';
 import {
   anyRecord, figure, headline, limitAt, memoryFigure, memorySection, optionsSection, partsBar,
   section,
@@ -207,10 +207,7 @@ function stepSection(step, roofs, title) {
          waits ? `; the GPU waits ${format(step.host_wait_s, 's')} for the host` : ''),
       limits.length === 0 ? null :
           partsBar(limits, {title: 'What limits its kernels, by their time', unit: 'share'}),
-      kernelBars(step.kernels, 'The kernels that take longest'),
-      kernelRoofline(step.kernels, roofs, 'Kernels and the roofs of the GPU'),
-      el('details', null, el('summary', null, `All ${step.kernels.length} kinds of kernels`),
-         kernelTable(step.kernels, 'Kernels')));
+      kernelParts(step.kernels, roofs, 'The kernels that take longest'));
 }
 
 // ---- Accelerators -----------------------------------------------------------------------------

@@ -113,43 +113,36 @@ SharesSolved solve_shares(const AllocationProblem& problem, const SharesAsked& a
   return solved;
 }
 
-/// The allocation whose least speed / demand is highest, which becomes its objective.
-Allocation maximize_least(const AllocationProblem& problem, const std::vector<double>& demands) {
-  const auto solve = [](const AllocationProblem& of, const std::vector<double>& demanded) {
+/// The allocation whose least speed / demand is highest, which becomes its objective; without
+/// demands the one with the highest throughput.
+Allocation maximize(const AllocationProblem& problem, const std::vector<double>& demands) {
+  const bool of_least = !demands.empty();
+  const auto solve = [&](const AllocationProblem& of, const std::vector<double>& demanded) {
     const SharesAsked asked{.demands = demanded, .units = units_of(of, demanded)};
     SharesSolved solved = solve_shares(of, asked);
     Allocation allocation = allocation_of(of, solved.solution);
     allocation.prices = std::move(solved.prices);
     if (allocation.feasible)
-      allocation.objective = solved.solution.objective_values[0] * asked.units.least;
+      allocation.objective =
+          solved.solution.objective_values[0] * (of_least ? asked.units.least : asked.units.weight);
     return allocation;
   };
   if (!AlikeJobs::apply_to(problem)) return solve(problem, demands);
   const AlikeJobs alike(problem, demands);
-  return alike.divided(solve(alike.merged, alike.demands), Divide::kEqually);
+  return alike.divided(solve(alike.merged, alike.demands),
+                       of_least ? Divide::kEqually : Divide::kInTurn);
 }
 
 }  // namespace
 
 Allocation maximize_throughput(const AllocationProblem& problem) {
-  const auto solve = [](const AllocationProblem& of) {
-    const SharesAsked asked{.demands = {}, .units = units_of(of, {})};
-    SharesSolved solved = solve_shares(of, asked);
-    Allocation allocation = allocation_of(of, solved.solution);
-    allocation.prices = std::move(solved.prices);
-    if (allocation.feasible)
-      allocation.objective = solved.solution.objective_values[0] * asked.units.weight;
-    return allocation;
-  };
-  if (!AlikeJobs::apply_to(problem)) return require_found(solve(problem));
-  const AlikeJobs alike(problem, {});
-  return require_found(alike.divided(solve(alike.merged), Divide::kInTurn));
+  return require_found(maximize(problem, {}));
 }
 
 Allocation maximize_fairness(const AllocationProblem& problem) {
   std::vector<double> demands = equal_speeds(problem);
   for (size_t j = 0; j < demands.size(); ++j) demands[j] *= problem.jobs[j].weight;
-  return require_found(maximize_least(problem, demands));
+  return require_found(maximize(problem, demands));
 }
 
 Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
@@ -172,7 +165,7 @@ Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
   std::vector<double> demands(problem.jobs.size());
   for (size_t j = 0; j < demands.size(); ++j)
     if (asked(j)) demands[j] = problem.jobs[j].steps / equal_s(j);
-  Allocation allocation = require_found(maximize_least(problem, demands));
+  Allocation allocation = require_found(maximize(problem, demands));
   allocation.objective = ratio_of(allocation);
   constexpr int kMostRounds = 30;
   constexpr double kSame = 1e-6;
@@ -183,7 +176,7 @@ Allocation minimize_finish_time_ratio(const AllocationProblem& problem) {
             problem.jobs[j].steps / (allocation.objective * equal_s(j) - problem.jobs[j].elapsed_s);
     AllocationProblem again = problem;
     again.near = allocation.prices;
-    Allocation next = maximize_least(again, demands);
+    Allocation next = maximize(again, demands);
     if (!next.feasible) break;
     next.objective = ratio_of(next);
     const bool same = next.objective > allocation.objective * (1 - kSame);
@@ -197,7 +190,7 @@ Allocation minimize_makespan(const AllocationProblem& problem) {
   if (problem.whole) return require_found(queue_for_makespan(problem));
   std::vector<double> steps;
   for (const AllocationProblem::Job& job : problem.jobs) steps.push_back(job.steps);
-  Allocation allocation = require_found(maximize_least(problem, steps));
+  Allocation allocation = require_found(maximize(problem, steps));
   allocation.objective = allocation.objective > 0 ? 1 / allocation.objective : kNoEnd;
   return allocation;
 }

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/shell.h"
 #include "base/text.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
@@ -79,13 +80,6 @@ std::string escaped(const std::string& text, std::string_view special) {
   return out;
 }
 
-/// Quotes any text for the shell: '…', with each quote in it as '\''.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 /// How bash completes a value: "words='a b'", and whether it suggests files and folders.
 std::string bash_action(const CommandOption& option) {
   std::string action;
@@ -129,12 +123,13 @@ std::string zsh_argument(const CommandOption& option) {
   if (action.empty()) action = " ";
   const std::string help = escaped(option.help, "[]:\\");
   const std::string value = escaped(option.shown_value(), ":\\");
-  if (option.is_argument()) return quoted(fmt::format(":{}:{}", option.names, action));
+  if (option.is_argument()) return shell_quoted(fmt::format(":{}:{}", option.names, action));
   std::string out;
   for (const std::string& flag : option.flags()) {
     const std::string star = option.repeated ? "*" : "";
     const std::string tail = option.is_switch() ? "" : fmt::format(":{}:{}", value, action);
-    out += (out.empty() ? "" : " ") + quoted(fmt::format("{}{}[{}]{}", star, flag, help, tail));
+    out +=
+        (out.empty() ? "" : " ") + shell_quoted(fmt::format("{}{}[{}]{}", star, flag, help, tail));
   }
   return out;
 }
@@ -192,9 +187,10 @@ complete -F _tilecast tilecast
 std::string zsh_completion() {
   std::string list, cases;
   for (const Command& command : commands()) {
-    list += fmt::format("    {}\n", quoted(command.name + ":" + escaped(command.help, ":\\")));
-    std::string arguments =
-        quoted("(-h --help)-h[this text]") + " " + quoted("(-h --help)--help[this text]");
+    list +=
+        fmt::format("    {}\n", shell_quoted(command.name + ":" + escaped(command.help, ":\\")));
+    std::string arguments = shell_quoted("(-h --help)-h[this text]") + " " +
+                            shell_quoted("(-h --help)--help[this text]");
     for (const CommandOption& option : distinct_options(command.groups()))
       arguments += " \\\n        " + zsh_argument(option);
     cases +=

@@ -11,6 +11,7 @@
 
 #include "base/file.h"
 #include "base/number.h"
+#include "base/shell.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/error.h"
@@ -48,15 +49,6 @@ bool is_standard_output(const std::string& path) {
 std::string& command_line() {
   static std::string line;
   return line;
-}
-
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
 }
 
 void print_line(const std::string& text) {

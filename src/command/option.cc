@@ -17,16 +17,6 @@ void add_missing(std::vector<std::string>& to, const std::vector<std::string>& f
   }
 }
 
-/// "output_file" of "--output-file"; "problem" of "PROBLEM|MODEL".
-std::string keyword_of(const std::string& name) {
-  std::string keyword;
-  for (const char c : name.substr(0, name.find('|'))) {
-    if (c == '-' && keyword.empty()) continue;
-    keyword += c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  }
-  return keyword;
-}
-
 std::string in_message(const CommandOption& option) {
   return option.is_argument() ? option.names : "`" + option.key() + "`";
 }
@@ -52,6 +42,15 @@ std::string CommandOption::key() const {
   const size_t comma = names.rfind(',');
   const std::string last = comma == std::string::npos ? names : names.substr(comma + 1);
   return last.substr(std::min(last.find_first_not_of('-'), last.size()));
+}
+
+std::string keyword_of(const std::string& name) {
+  std::string keyword;
+  for (const char c : name.substr(0, name.find('|'))) {
+    if (c == '-' && keyword.empty()) continue;
+    keyword += c == '-' ? '_' : c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  }
+  return keyword;
 }
 
 std::string CommandOption::keyword() const { return keyword_of(key()); }

@@ -66,6 +66,9 @@ struct CommandOption {
   std::string shown_value() const;
 };
 
+/// The keyword in Python and JSON: "output_file" of "--output-file", "problem" of "PROBLEM|MODEL".
+std::string keyword_of(const std::string& name);
+
 /// Options under one heading of the help. An option may be in several groups, with a different help
 /// text and default in each.
 struct OptionGroup {

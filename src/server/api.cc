@@ -166,8 +166,7 @@ bool Api::is_quick(const HttpRequest& request) {
   const std::string_view target = request.target;
   // Jobs are begun, and forgotten, at once.
   if (lists(request.prefer, "respond-async") || target.starts_with("/v1/jobs/")) return true;
-  const std::string fields =
-      query_value(target.substr(std::min(target.find('?'), target.size() - 1) + 1), "fields");
+  const std::string fields = query_value(query_of(target), "fields");
   const auto asks = [&](std::string_view name) {
     return target.starts_with(kPrefix) && target.substr(kPrefix.size()).starts_with(name);
   };
@@ -213,13 +212,12 @@ HttpResponse Api::ask(std::string_view name, std::string_view query, const std::
   const std::string wanted = format.empty() ? "json" : format;
   std::optional<std::string> text = view(reply.answer, wanted);
   if (!text) return problem(400, fmt::format("this answer has no format '{}'", shown_name(wanted)));
-  HttpResponse response{.content_type = wanted == "json"   ? "application/json"
-                                        : wanted == "csv"  ? "text/csv; charset=utf-8"
-                                        : wanted == "svg"  ? "image/svg+xml"
-                                        : wanted == "html" ? "text/html; charset=utf-8"
-                                                           : "text/plain; charset=utf-8",
-                        .body = *std::move(text)};
-  return response;
+  return {.content_type = wanted == "json"   ? "application/json"
+                          : wanted == "csv"  ? "text/csv; charset=utf-8"
+                          : wanted == "svg"  ? "image/svg+xml"
+                          : wanted == "html" ? "text/html; charset=utf-8"
+                                             : "text/plain; charset=utf-8",
+          .body = *std::move(text)};
 }
 
 std::optional<HttpResponse> Api::refusal(const HttpRequest& request) const {

@@ -28,10 +28,7 @@ std::string text_of(const CommandOption& option, const Json& value) {
 
 GivenValue value_of(const CommandOption& option, const Json& value) {
   GivenValue given;
-  const bool is_content =
-      value.is_object() ||
-      (value.is_string() && value.get_ref<const std::string&>().find('\n') != std::string::npos);
-  if (option.kind == ValueKind::kModel && is_content) {
+  if (option.kind == ValueKind::kModel && is_content(value)) {
     given.model = model_from_text(value.is_object() ? value.dump() : value.get<std::string>(),
                                   option.keyword());
     return given;
@@ -56,6 +53,11 @@ GivenValue value_of(const CommandOption& option, const Json& value) {
 }
 
 }  // namespace
+
+bool is_content(const Json& value) {
+  return value.is_object() ||
+         (value.is_string() && value.get_ref<const std::string&>().find('\n') != std::string::npos);
+}
 
 void check_keys(const Question& question, const JsonObject& body) {
   for (const auto& item : body.json().items()) {

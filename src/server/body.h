@@ -12,6 +12,9 @@ namespace tilecast::server {
 /// for an unknown key and a value of another type.
 Given given_of(const Question& question, const JsonObject& body);
 
+/// Whether a value is the content of a file: an object, or a text of several lines.
+bool is_content(const Json& value);
+
 /// Throws OptionError for a key that the question lacks.
 void check_keys(const Question& question, const JsonObject& body);
 

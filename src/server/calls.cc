@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/shell.h"
 #include "base/text.h"
 #include "server/body.h"
 
@@ -45,22 +46,6 @@ std::vector<GivenOptionOf> options_of(const Question& question, const JsonObject
   return all;
 }
 
-/// A text that a shell reads as one word.
-std::string shell_word(const std::string& text) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=.,:/+@%";
-  if (text.starts_with('-')) return shell_word("./" + text);  // no flag
-  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
-  std::string word = "'";
-  for (const char c : text) word += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return word + "'";
-}
-
-bool is_content(const Json& value) {
-  return value.is_object() ||
-         (value.is_string() && value.get_ref<const std::string&>().find('\n') != std::string::npos);
-}
-
 /// A value as a word, or the file that has the content.
 std::string word_of(const CommandOption& option, const Json& value) {
   if (is_content(value)) return option.keyword() + ".json";
@@ -76,7 +61,10 @@ std::string command_words(const GivenOptionOf& given) {
     words.push_back(word_of(option, value));
   if (!option.repeated || option.list) words = {join(words, ",")};
   std::string out;
-  for (const std::string& word : words) out += " " + flag + shell_word(word);
+  for (const std::string& word : words) {
+    const bool looks_like_flag = word.starts_with('-');
+    out += " " + flag + shell_word(looks_like_flag ? "./" + word : word);
+  }
   return out;
 }
 

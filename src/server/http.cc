@@ -155,8 +155,7 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
       return end_with(problem(400, "expected a body in one piece or in chunks (chunked)"));
     if (std::optional<HttpResponse> refused = server_.api.refusal(request_))
       return end_with(*std::move(refused));
-    const size_t most =
-        is_table(request_.target) ? kMostTableBytes : server_.options.most_body_bytes;
+    const size_t most = most_body_bytes();
     const auto length = parser_->content_length();
     if (length && *length > most) return end_with(too_large(most));
     parser_->body_limit(most);
@@ -217,13 +216,15 @@ class HttpServer::Impl::Session : public std::enable_shared_from_this<Session> {
   }
 
   void on_broken(error_code code) {
-    if (code == http::error::body_limit)
-      return end_with(
-          too_large(is_table(request_.target) ? kMostTableBytes : server_.options.most_body_bytes));
+    if (code == http::error::body_limit) return end_with(too_large(most_body_bytes()));
     if (code == http::error::end_of_stream || code == beast::error::timeout ||
         code == asio::error::operation_aborted || code == asio::error::connection_reset)
       return close();
     end_with(problem(400, "this is no HTTP request: " + code.message()));
+  }
+
+  size_t most_body_bytes() const {
+    return is_table(request_.target) ? kMostTableBytes : server_.options.most_body_bytes;
   }
 
   static HttpResponse too_large(size_t most) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -17,6 +18,7 @@
 #include "base/text.h"
 #include "base/threads.h"
 #include "command/job_source.h"
+#include "command/option.h"
 #include "schema/csv.h"
 #include "schema/json.h"
 #include "tilecast/search.h"
@@ -40,7 +42,8 @@ constexpr size_t kBlockBytes = 16 << 20;
 /// What the layout of a media type is; nullopt: it says nothing, as curl's.
 std::optional<Layout> layout_of(const std::string& type) {
   if (type == kCsv) return Layout::kCsv;
-  for (const char* name : {"application/x-ndjson", "application/jsonl", "application/jsonlines"}) {
+  for (const std::string_view name :
+       std::array<std::string_view, 3>{kJsonLines, "application/jsonl", "application/jsonlines"}) {
     if (type == name) return Layout::kJsonLines;
   }
   return std::nullopt;
@@ -61,9 +64,7 @@ const std::map<std::string, std::string, std::less<>>& columns_by_keyword() {
   static const std::map<std::string, std::string, std::less<>> all = [] {
     std::map<std::string, std::string, std::less<>> columns = {{"model", "model"}, {"gpu", "gpu"}};
     for (const OptionDef& option : request_options()) {
-      std::string keyword = option.name;
-      std::replace(keyword.begin(), keyword.end(), '-', '_');
-      columns.emplace(std::move(keyword), option.name);
+      columns.emplace(keyword_of(option.name), option.name);
     }
     return columns;
   }();
