@@ -9,7 +9,7 @@ if [ $# -gt 0 ]; then
   cmake --preset tidy -DCMAKE_UNITY_BUILD=OFF > /dev/null
 else
   cmake --preset tidy -DCMAKE_UNITY_BUILD=ON > /dev/null
-  sources=$(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | grep -v -e '/bench/' -e '/embedded\.' -e '/stored_' -e '\.S$')
+  sources=$(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | grep -v -e '/bench/' -e '/build/tidy/[^/]*$')
 fi
 cmake --build build/tidy --target stored_laws.cc stored_software.cc > /dev/null  # which sources of a unity build include
 [ -n "$sources" ] || { echo "clang-tidy: no source changed"; exit 0; }

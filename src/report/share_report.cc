@@ -19,7 +19,7 @@
 namespace tilecast {
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+std::string rounded_percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
 
 std::string jobs_table(const ShareForecast& f, const TableStyle& style) {
   const bool slices = f.how == "mig";
@@ -29,13 +29,13 @@ std::string jobs_table(const ShareForecast& f, const TableStyle& style) {
                   .fit = {Fit::kEnd}};
   for (const SharedJob& job : f.jobs) {
     const Interval& r = job.relative_speed;
-    table.rows.push_back({job.name, slices ? job.slice : job.mode,
-                          format_seconds(job.alone.step_s) + (job.alone.measured ? "*" : ""),
-                          percent(job.alone.gpu_share),
-                          slices ? percent(job.alone.sm_share) : format_seconds(job.alone.turn_s),
-                          fmt::format("{:.2f}", r.value),
-                          fmt::format("{:.2f}-{:.2f}", r.low, r.high),
-                          format_count(job.steps_per_s), format_bytes(job.memory_bytes)});
+    table.rows.push_back(
+        {job.name, slices ? job.slice : job.mode,
+         format_seconds(job.alone.step_s) + (job.alone.measured ? "*" : ""),
+         rounded_percent(job.alone.gpu_share),
+         slices ? rounded_percent(job.alone.sm_share) : format_seconds(job.alone.turn_s),
+         fmt::format("{:.2f}", r.value), fmt::format("{:.2f}-{:.2f}", r.low, r.high),
+         format_count(job.steps_per_s), format_bytes(job.memory_bytes)});
   }
   std::string out =
       format_text_table(in_one_line(std::move(table), style, 2, {"mode", "turn", "SMs"}), style, 2);
@@ -67,12 +67,12 @@ std::string share_table(const ShareForecast& f, const TableStyle& style) {
   const Interval& sum = f.sum_of_relative_speeds;
   lines.add("sum of speeds", fmt::format("{:.2f}", sum.value),
             fmt::format("80 % {:.2f}-{:.2f}; {}", sum.low, sum.high, verdict(f)));
-  lines.add("GPU time", percent(f.gpu_demand),
+  lines.add("GPU time", rounded_percent(f.gpu_demand),
             f.gpu_demand > 1 && f.jobs.size() > 1
                 ? "wanted by all jobs together: they fight over it"
                 : "wanted by all jobs together");
-  lines.add("SMs", percent(f.sm_demand), "filled by all jobs, each alone");
-  lines.add("DRAM bandwidth", percent(f.dram_demand), "taken by all jobs, each alone");
+  lines.add("SMs", rounded_percent(f.sm_demand), "filled by all jobs, each alone");
+  lines.add("DRAM bandwidth", rounded_percent(f.dram_demand), "taken by all jobs, each alone");
   lines.add("memory", format_bytes(f.memory_bytes),
             fmt::format("of {} that programs see{}{}", format_bytes(f.usable_bytes),
                         f.how == "mig" ? ", on the fullest slice" : "",

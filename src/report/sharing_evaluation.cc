@@ -94,7 +94,7 @@ std::string part(const std::string& title, const TextTable& table, const TableSt
 
 // The picture: a panel for each GPU.
 
-constexpr double kPanel = 300, kPanelGap = 56;  // pixels
+constexpr double kPanelWidth = 300, kPanelGap = 56;  // pixels
 constexpr double kPanelTop = 64, kPanelLeft = 56, kPanelBelow = 56;
 constexpr double kKeyLine = 18;
 
@@ -117,8 +117,8 @@ class SharingPicture {
 
   std::string draw() {
     const double width =
-        kPanelLeft + static_cast<double>(panels_.size()) * (kPanel + kPanelGap) + 120;
-    SvgPicture svg(std::max(width, 480.0), kPanelTop + kPanel + kPanelBelow);
+        kPanelLeft + static_cast<double>(panels_.size()) * (kPanelWidth + kPanelGap) + 120;
+    SvgPicture svg(std::max(width, 480.0), kPanelTop + kPanelWidth + kPanelBelow);
     svg.text(kPanelLeft, 24,
              "Relative speed of jobs that share a GPU" +
                  (evaluation_.series.empty() ? "" : ", series " + evaluation_.series),
@@ -126,7 +126,7 @@ class SharingPicture {
     double left = kPanelLeft;
     for (const auto& [gpu, points] : panels_) {
       panel(svg, left, gpu, points);
-      left += kPanel + kPanelGap;
+      left += kPanelWidth + kPanelGap;
     }
     key(svg, left - kPanelGap + 16);
     return svg.done();
@@ -135,13 +135,14 @@ class SharingPicture {
  private:
   void panel(SvgPicture& svg, double left, const std::string& gpu,
              const std::vector<const SharingPoint*>& points) const {
-    const auto x_of = [&](double r) { return left + kPanel * std::min(r, 1.0); };
-    const auto y_of = [&](double r) { return kPanelTop + kPanel * (1 - std::min(r, 1.0)); };
+    const auto x_of = [&](double r) { return left + kPanelWidth * std::min(r, 1.0); };
+    const auto y_of = [&](double r) { return kPanelTop + kPanelWidth * (1 - std::min(r, 1.0)); };
     for (int tick = 0; tick <= 5; ++tick) {
       const double r = 0.2 * tick;
-      svg.line(left, y_of(r), left + kPanel, y_of(r), "stroke=\"#ddd\"");
-      svg.line(x_of(r), kPanelTop, x_of(r), kPanelTop + kPanel, "stroke=\"#eee\"");
-      svg.text(x_of(r), kPanelTop + kPanel + 18, fmt::format("{:g}", r), "text-anchor=\"middle\"");
+      svg.line(left, y_of(r), left + kPanelWidth, y_of(r), "stroke=\"#ddd\"");
+      svg.line(x_of(r), kPanelTop, x_of(r), kPanelTop + kPanelWidth, "stroke=\"#eee\"");
+      svg.text(x_of(r), kPanelTop + kPanelWidth + 18, fmt::format("{:g}", r),
+               "text-anchor=\"middle\"");
       svg.text(left - 6, y_of(r) + 4, fmt::format("{:g}", r), "text-anchor=\"end\"");
     }
     svg.line(x_of(0), y_of(0), x_of(1), y_of(1), "stroke=\"#444\"");
@@ -151,12 +152,13 @@ class SharingPicture {
           x_of(p->measured), y_of(p->forecast.value),
           model_color(models_.at(without_number(p->job)))));
     svg.text(left, kPanelTop - 10, title_of(gpu));
-    svg.text(left + kPanel / 2, kPanelTop + kPanel + 40, "measured", "text-anchor=\"middle\"");
+    svg.text(left + kPanelWidth / 2, kPanelTop + kPanelWidth + 40, "measured",
+             "text-anchor=\"middle\"");
     if (left == kPanelLeft)
       svg.add(fmt::format(
           "<text transform=\"translate({:.1f},{:.1f}) rotate(-90)\" text-anchor=\"middle\">"
           "forecast</text>\n",
-          left - 36, kPanelTop + kPanel / 2));
+          left - 36, kPanelTop + kPanelWidth / 2));
   }
 
   std::string title_of(const std::string& gpu) const {

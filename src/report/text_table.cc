@@ -11,8 +11,8 @@
 namespace tilecast {
 namespace {
 
-constexpr size_t kGap = 2;      ///< spaces between columns
-constexpr size_t kHanging = 4;  ///< additional indent of the further lines of a row
+constexpr size_t kColumnGap = 2;  ///< spaces between columns
+constexpr size_t kHanging = 4;    ///< additional indent of the further lines of a row
 /// Minimum width of a table; narrower terminals wrap lines themselves.
 constexpr size_t kMinWidth = 40;
 
@@ -50,7 +50,7 @@ struct Layout {
 
 size_t total(const std::vector<size_t>& widths) {
   return std::accumulate(widths.begin(), widths.end(), size_t{0}) +
-         kGap * (widths.empty() ? 0 : widths.size() - 1);
+         kColumnGap * (widths.empty() ? 0 : widths.size() - 1);
 }
 
 /// Shrinks the column that exceeds its minimum most, until the table fits or all columns have their
@@ -102,10 +102,11 @@ void fold(const std::vector<size_t>& natural, size_t room, Layout& layout) {
   const auto room_of = [&](size_t line) { return room - (line > 0 ? kHanging : 0); };
   for (size_t c = 0; c < natural.size(); ++c) {
     size_t& width = layout.widths[c];
-    if (used.back() > 0 && used.back() + kGap + width > room_of(used.size() - 1)) used.push_back(0);
+    if (used.back() > 0 && used.back() + kColumnGap + width > room_of(used.size() - 1))
+      used.push_back(0);
     layout.lines[c] = used.size() - 1;
     width = std::min(width, room_of(layout.lines[c]));
-    used.back() += (used.back() > 0 ? kGap : 0) + width;
+    used.back() += (used.back() > 0 ? kColumnGap : 0) + width;
   }
   for (size_t c = 0; c < natural.size(); ++c) {
     const size_t line = layout.lines[c];
@@ -197,7 +198,7 @@ class RowWriter {
     std::string text;
     size_t blanks = indent_ + (layout_.lines[columns.first] > 0 ? kHanging : 0);
     for (size_t c = columns.first; c < columns.second; ++c) {
-      if (c > columns.first) blanks += kGap;
+      if (c > columns.first) blanks += kColumnGap;
       const Row& cell = cells[c];
       const size_t above = bottom ? at.second - cell.size() : 0;
       const std::string part =
