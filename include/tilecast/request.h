@@ -51,8 +51,12 @@ struct Load {
   bool lengths_given = false;  ///< prompt or output was given; a trace ignores them
   /// Maximum of sequences at once, of one data-parallel rank; default: the software's.
   std::optional<int64_t> max_num_seqs;
-  double prefix_hit_rate = 0;    ///< share of each prompt that is in the prefix cache
-  double server_overhead_s = 0;  ///< time for HTTP and tokenizer before a request is scheduled
+  double prefix_hit_rate = 0;  ///< share of each prompt that is in the prefix cache
+  /// From a client to the scheduler and back, beside the steps: HTTP, tokenizer, queues between
+  /// processes; default: the software's.
+  std::optional<double> server_overhead_s;
+  /// Time in which a server takes in one request, one after the other; default: the software's.
+  std::optional<double> request_turn_s;
   std::optional<double> ttft_s, tpot_s;  ///< goodput counts the requests that meet these limits
 };
 
@@ -72,6 +76,7 @@ struct Execution {
   /// Dtype of the KV cache; "": the checkpoint's, else that of the activations.
   std::string kv_dtype;
   std::optional<Software> software;  ///< default: PyTorch for a pass, vLLM for text generation
+  std::string software_version;      ///< "0.12.0"; "": the newest that data/software describes
   /// Default: what Transformers takes, PyTorch's scaled_dot_product_attention (flash) where the
   /// model's class supports it, else eager; eager with selective checkpointing.
   std::optional<AttentionKind> attention;
@@ -110,6 +115,8 @@ struct Execution {
   /// Default: 0 with PyTorch, whose kernels wait for the host in any case, else 100 us. A guess: 30
   /// short kernels and copies of about 3 us; a profile of a server's decode steps would settle it.
   std::optional<double> step_overhead_s;
+  /// The same for each sequence of the step; default: the software's.
+  std::optional<double> sequence_overhead_s;
 };
 
 /// How work is divided over the ranks of a cluster, beside the degrees in Execution. Text

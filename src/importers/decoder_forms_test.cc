@@ -270,5 +270,43 @@ TEST(Decoder, AGateCostsWhatItsActivationDoes) {
   EXPECT_EQ(flops("relu"), 2 * 128 * 2);
 }
 
+TEST(Decoder, ProductsWhoseInputAFusedKernelQuantizesAreMarked) {
+  const Model model = import(config_of("llama"));
+  const auto marked = [&](QuantScheme scheme, StepFusions fusions,
+                          std::vector<StepRequest::Group> groups) {
+    const Graph graph = fuse(model.build({.dtype = DType::kBf16}),
+                             {.groups = std::move(groups),
+                              .scheme_of = [&](const std::string&, Role) { return scheme; },
+                              .fusions = fusions});
+    std::vector<std::string> names;
+    for (const Node& node : graph.nodes) {
+      std::vector<Kernel> kernels;
+      if (op_def(node.op).name != "quantized_linear") continue;
+      lower_node(graph, node, kernels);
+      if (kernels.front().quantized_input)
+        names.push_back(node.name.substr(node.name.rfind('.') + 1));
+    }
+    return names;
+  };
+  using Names = std::vector<std::string>;
+  const std::vector<StepRequest::Group> decode = {{2, 1, 8}}, mixed = {{2, 1, 8}, {1, 8, 0}};
+  const QuantScheme fp8 = QuantScheme::kFp8;
+  EXPECT_EQ(marked(fp8, {}, decode), Names{});
+  EXPECT_EQ(marked(fp8, {.norms_quantize = true}, decode), (Names{"qkv_proj", "gate_up_proj"}));
+  EXPECT_EQ(marked(fp8, {.gates_quantize = true}, decode), Names{"down_proj"});
+  EXPECT_EQ(marked(fp8, {.gates_quantize = true, .compiles_gates = true}, decode),
+            Names{"down_proj"});
+  EXPECT_EQ(marked(fp8, {.attention_quantizes = true}, decode), Names{"o_proj"});
+  EXPECT_EQ(marked(fp8, {.attention_quantizes = true}, mixed), Names{"o_proj"});
+  const StepFusions all = {
+      .norms_quantize = true, .gates_quantize = true, .attention_quantizes = true};
+  StepFusions with_fp4 = all;
+  with_fp4.to_fp4 = true;
+  // Their scales follow from the values: a kernel before the product finds them.
+  EXPECT_EQ(marked(QuantScheme::kFp8Block, all, decode), Names{});
+  EXPECT_EQ(marked(QuantScheme::kFp4, all, decode), Names{});
+  EXPECT_EQ(marked(QuantScheme::kFp4, with_fp4, decode).size(), 4);
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -81,6 +81,7 @@ size_t KernelHash::operator()(const Kernel& kernel) const {
   };
   mix(static_cast<int64_t>(kernel.shape.index()) * 64 + static_cast<int64_t>(kernel.dtype));
   mix(kernel.op);
+  mix(kernel.quantized_input ? 1 : 0);
   mix(kernel.read_bytes);
   mix(kernel.write_bytes);
   std::visit(

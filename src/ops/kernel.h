@@ -256,9 +256,10 @@ struct Kernel {
   DType dtype = DType::kFp32;
   /// Quantization of the weights, for products and experts.
   QuantScheme scheme = QuantScheme::kNone;
-  int64_t flops = 0;        ///< multiply and add count as two
-  int64_t read_bytes = 0;   ///< every input once
-  int64_t write_bytes = 0;  ///< every output once
+  bool quantized_input = false;  ///< the kernel before has quantized the activations of a product
+  int64_t flops = 0;             ///< multiply and add count as two
+  int64_t read_bytes = 0;        ///< every input once
+  int64_t write_bytes = 0;       ///< every output once
 
   int64_t bytes() const { return read_bytes + write_bytes; }
   template <class T>

@@ -123,10 +123,12 @@ std::vector<TensorSpec> infer_quantized_linear(const OpContext& context) {
   return {spec};
 }
 
-/// The whole layer as libraries run it: it quantizes the activations if the scheme requires it.
+/// The whole layer as libraries run it: it quantizes the activations if the scheme requires it and
+/// the kernel before has not.
 void work_quantized_linear(const OpContext& context, std::vector<Kernel>& kernels) {
   Kernel kernel = gemm_kernel(context, linear_sizes(context.input(0), context.input(1), context));
   kernel.scheme = context.attribute<QuantScheme>("scheme");
+  kernel.quantized_input = context.integer("quantized_input") != 0;
   kernels.push_back(kernel);
 }
 
@@ -254,7 +256,9 @@ std::vector<OpDef> matmul_ops() {  // NOLINT(readability-function-size): a table
        .attributes = {{.name = "scheme",
                        .doc = "quantization scheme of the weight",
                        .type = AttributeType::kScheme,
-                       .required = true}},
+                       .required = true},
+                      flag_attribute("quantized_input",
+                                     "1: the kernel before has quantized the activations")},
        .infer = infer_quantized_linear,
        .work = work_quantized_linear,
        .autocast = AutocastClass::kLowPrecision,

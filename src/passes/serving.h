@@ -9,6 +9,14 @@
 
 namespace tilecast {
 
+/// What the kernels of serving software do beside their own work.
+struct StepFusions {
+  /// Norms, gated activations and attention write what the next product multiplies.
+  bool norms_quantize = false, gates_quantize = false, attention_quantizes = false;
+  bool to_fp4 = false;          ///< also where that is FP4
+  bool compiles_gates = false;  ///< gated activations are pointwise kernels of a compiler
+};
+
 /// One step of a served model.
 struct StepRequest {
   /// Sequences with the same number of new and cached tokens.
@@ -25,6 +33,7 @@ struct StepRequest {
   int64_t skew_percent = 0;  ///< of the experts' load, see expert_load.h
   /// False for a pipeline stage other than the last one: no logits and no sampling.
   bool has_output_layer = true;
+  StepFusions fusions;
 };
 
 /// Builds the graph of one step from a decoder's graph of modules, of any batch and length. With

@@ -20,7 +20,7 @@ class FusionFinder {
     p_.absorbed.assign(graph.nodes.size(), false);
   }
 
-  StepFusions run(bool has_output_layer) {
+  ModuleFusions run(bool has_output_layer) {
     std::vector<bool> read(g_.tensors.size(), false);
     for (size_t i = 0; i < g_.nodes.size(); ++i) {
       const Node& node = g_.nodes[i];
@@ -142,12 +142,12 @@ class FusionFinder {
   }
 
   const Graph& g_;
-  StepFusions p_;
+  ModuleFusions p_;
 };
 
 }  // namespace
 
-StepFusions find_fusions(const Graph& modules, bool has_output_layer) {
+ModuleFusions find_fusions(const Graph& modules, bool has_output_layer) {
   return FusionFinder(modules).run(has_output_layer);
 }
 

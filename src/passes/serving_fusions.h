@@ -17,7 +17,7 @@ struct Merge {
   bool sliced = true;  ///< its parts are read separately; else a gated activation reads them all
 };
 
-struct StepFusions {
+struct ModuleFusions {
   std::vector<Merge> merges;
   std::vector<int32_t> producer;  ///< by tensor: the node that computes it; -1: none
   std::vector<int32_t> member;    ///< by node: the merge that the linear layer belongs to; -1: none
@@ -32,6 +32,6 @@ struct StepFusions {
 };
 
 /// `has_output_layer` as in StepRequest.
-StepFusions find_fusions(const Graph& modules, bool has_output_layer);
+ModuleFusions find_fusions(const Graph& modules, bool has_output_layer);
 
 }  // namespace tilecast

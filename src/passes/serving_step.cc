@@ -179,7 +179,9 @@ void ServingStep::multiply(int32_t index) {
   const TensorId both =
       merge < 0 ? get(node_at(source).inputs[0]) : products_[static_cast<size_t>(merge)];
   const int64_t flops = op_def(act.op).pointwise_flops.value_or(0) + 1;
-  set(node.outputs[0], op("gated_activation", {both}, act.name, {{"flops_per_element", flops}}));
+  const char* name =
+      request_.fusions.compiles_gates ? "compiled_gated_activation" : "gated_activation";
+  set(node.outputs[0], op(name, {both}, act.name, {{"flops_per_element", flops}}));
 }
 
 void ServingStep::add(int32_t index) {
@@ -216,7 +218,31 @@ void ServingStep::norm(int32_t index) {
 TensorId ServingStep::linear_of(std::vector<TensorId> inputs, QuantScheme scheme,
                                 const std::string& name) {
   if (scheme == QuantScheme::kNone) return op("linear", std::move(inputs), name);
-  return op("quantized_linear", std::move(inputs), name, {{"scheme", scheme}});
+  std::vector<Attribute> attributes = {{"scheme", scheme}};
+  if (is_quantized_before(inputs.front(), scheme)) attributes.push_back({"quantized_input", 1});
+  return op("quantized_linear", std::move(inputs), name, std::move(attributes));
+}
+
+/// Whether the kernel that writes the activations quantizes them too. The scales of FP8 and FP4 are
+/// known before: fused kernels need no maximum of the tensor.
+bool ServingStep::is_quantized_before(TensorId x, QuantScheme scheme) const {
+  const StepFusions& fusions = request_.fusions;
+  if (scheme != QuantScheme::kFp8 && !(scheme == QuantScheme::kFp4 && fusions.to_fp4)) return false;
+  const std::string_view op = writer_of(x);
+  if (op == "rms_norm" || op == "add_rms_norm") return fusions.norms_quantize;
+  if (op.ends_with("gated_activation")) return fusions.gates_quantize;
+  return op.ends_with("attention") && fusions.attention_quantizes;
+}
+
+/// The operator that writes the tensor, behind views and parts of a buffer.
+std::string_view ServingStep::writer_of(TensorId id) const {
+  for (auto node = to_.nodes.rbegin(); node != to_.nodes.rend(); ++node) {
+    if (std::find(node->outputs.begin(), node->outputs.end(), id) == node->outputs.end()) continue;
+    const std::string_view op = op_def(node->op).name;
+    if (op != "view" && op != "join_rows") return op;
+    id = node->inputs.back();
+  }
+  return {};
 }
 
 TensorId ServingStep::product(const std::string& name, Role role,

@@ -77,6 +77,8 @@ class ServingStep {
   /// x · weightᵀ; `inputs` are the inputs of the operator linear, or quantized_linear if there is a
   /// scheme.
   TensorId linear_of(std::vector<TensorId> inputs, QuantScheme scheme, const std::string& name);
+  bool is_quantized_before(TensorId x, QuantScheme scheme) const;
+  std::string_view writer_of(TensorId id) const;
   /// x · weightᵀ for one or several merged linear layers; `weight` is the role of the weight.
   TensorId product(const std::string& name, Role weight, const std::vector<int32_t>& linears);
   TensorId last_tokens(TensorId x);
@@ -93,7 +95,7 @@ class ServingStep {
 
   const Graph& from_;
   const StepRequest& request_;
-  StepFusions fusions_;
+  ModuleFusions fusions_;
   Graph to_;
   GraphBuilder b_;
   std::vector<Value> values_;

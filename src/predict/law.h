@@ -28,6 +28,9 @@ struct LawTime {
   double memory_s = 0;   ///< bytes from DRAM and L2
   double compute_s = 0;  ///< cycles of the multiprocessors
   double busy = 1;       ///< mean share of them that has a block; less in the tail of the waves
+  /// The part of the start in which activations are quantized, where the kernel before has done it.
+  /// It is in `seconds`, as in measurements of the product alone.
+  double fused_s = 0;
 };
 using Law = LawTime (*)(const Kernel& kernel, const Chip& chip, const Conditions& conditions);
 

@@ -125,7 +125,7 @@ double share_in_l2(const Conditions& conditions, double weight_bytes, double oth
 
 /// Seconds of the launches that quantize the activations before the product.
 double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Conditions& conditions,
-                      const Chip& chip) {
+                      double launches_s, const Chip& chip) {
   const SoftwareTraits& traits = traits_of(conditions.software);
   const bool quantizes =
       scheme_info(kernel.scheme).compute_dtype.has_value() && traits.quantizes_activations;
@@ -140,7 +140,7 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
   const double row_cycles =
       kernel.scheme == QuantScheme::kFp8 ? traits.fp8_scale_cycles_per_row : 0;
   const double rows_s = chip.seconds(chip.blocks * row_cycles * sizes.batch * sizes.m / chip.sms);
-  return chip.start * traits.quantization_launches_s + rows_s +
+  return chip.start * launches_s + rows_s +
          2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
 }
 
@@ -318,15 +318,21 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
       std::min(cold_s, bytes / chip.l2_bytes_per_s(c.l2_bytes_per_cycle)) * warm +
       c.ramp_us * kMicrosecond * bytes /
           (bytes + chip.dram_bytes_per_s * (all.ramp_half_us * kMicrosecond)) * (1 - warm / 2);
+  const SoftwareTraits& traits = traits_of(conditions.software);
+  const double launches_s = traits.quantization_launches_s;
   const double start_s = launch_latency_s(amd != nullptr ? amd->launch_us : c.launch_us, chip) +
-                         quantization_s(sizes, kernel, conditions, chip);
+                         quantization_s(sizes, kernel, conditions, launches_s, chip);
+  const double own_launches_s =
+      kernel.scheme == QuantScheme::kFp4 ? traits.fp4_quantization_launches_s : launches_s;
   const double compute_s = chip.seconds(best.cycles);
-  return {start_s + root_of_squares(memory_s, compute_s),
-          best.tile,
-          start_s,
-          memory_s,
-          compute_s,
-          best.busy};
+  return {
+      start_s + root_of_squares(memory_s, compute_s),
+      best.tile,
+      start_s,
+      memory_s,
+      compute_s,
+      best.busy,
+      kernel.quantized_input ? quantization_s(sizes, kernel, conditions, own_launches_s, chip) : 0};
 }
 
 }  // namespace tilecast

@@ -245,5 +245,21 @@ TEST(LowPrecisionLaw, QuantizingTheActivationsTakesLaunchesOfItsOwn) {
               16 * 1500 / 132.0 / 1.98e9, 1e-12);
 }
 
+TEST(LowPrecisionLaw, AQuantizedInputSavesTheLaunchesThatQuantizeIt) {
+  const Device device = find_device("H100");
+  Kernel kernel = kernel_of("quantized_linear", DType::kBf16,
+                            {{"m", 16}, {"n", 1024}, {"k", 1024}, {"scheme", QuantScheme::kFp8}});
+  const Chip chip(device, bundled_laws());
+  const Conditions trtllm{.software = software_of("trtllm")};
+  EXPECT_EQ(low_precision_law(kernel, chip, trtllm).fused_s, 0);
+  const double seconds = low_precision_law(kernel, chip, trtllm).seconds;
+  kernel.quantized_input = true;
+  const LawTime law = low_precision_law(kernel, chip, trtllm);
+  EXPECT_EQ(law.seconds, seconds) << "measurements are of the product with these launches";
+  EXPECT_NEAR(law.fused_s, 9e-6, 1e-7);
+  kernel.scheme = QuantScheme::kFp4;
+  EXPECT_NEAR(low_precision_law(kernel, chip, trtllm).fused_s, 4.9e-6, 1e-7);
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -14,8 +14,8 @@ Combination combination_of(const Kernel& kernel, const Conditions& conditions) {
   const auto wide = [](DType dtype) { return dtype == DType::kFp16 ? DType::kBf16 : dtype; };
   const DType dtype = wide(kernel.dtype);
   const Attention* attention = kernel.as<Attention>();
-  return {conditions.software, dtype, attention != nullptr ? wide(attention->kv_dtype) : dtype,
-          kernel.scheme};
+  return {newest_version(conditions.software), dtype,
+          attention != nullptr ? wide(attention->kv_dtype) : dtype, kernel.scheme};
 }
 
 std::optional<Combination> combination_of_words(const std::string& software,

@@ -13,7 +13,8 @@
 namespace tilecast {
 
 void complete(Execution& execution, Software default_software) {
-  const Software software = execution.software.value_or(default_software);
+  const Software software = software_version(execution.software.value_or(default_software),
+                                             execution.software_version, "`software-version`");
   execution.software = software;
   if (!execution.host_launch_s)
     execution.host_launch_s = software_def(software).costs.host_launch_s;

@@ -126,8 +126,12 @@ class ServingSimulation {
   }
 
  private:
+  /// The front end takes requests in, one after the other, in the order of sending.
   void send(size_t request) {
-    arrivals_.push({times_[request].sent_s + fleet_.pool.limits.overhead_s, request, false});
+    const ServerLimits& limits = fleet_.pool.limits;
+    front_free_s_ = std::max(front_free_s_, times_[request].sent_s) +
+                    limits.turn_s / static_cast<double>(fleet_.pool.servers);
+    arrivals_.push({front_free_s_ + limits.overhead_s, request, false});
   }
 
   /// The server that does something next, and when the first of the others does.
@@ -255,6 +259,7 @@ class ServingSimulation {
   std::optional<PoolState> prefill_, main_;
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
   std::vector<double> link_free_;  ///< by prefill worker: when its last transfer has ended
+  double front_free_s_ = 0;        ///< when the front end has taken in the last request
   size_t sent_ = 0;                ///< requests whose time of sending is known
   size_t received_ = 0;            ///< requests that a scheduler knows
   size_t done_ = 0, most_in_flight_ = 0;

@@ -52,6 +52,7 @@ struct ServerLimits {
   /// blocks; at least one token is computed. All requests share these blocks, which are held once.
   double prefix_hit_rate = 0;
   double overhead_s = 0;      ///< between sending a request and the scheduler's seeing it
+  double turn_s = 0;          ///< in which each request is taken in, one after the other
   int64_t longest_jump = 64;  ///< decode steps that may be taken at once when nothing else happens
   /// Data-parallel ranks, each with its own sequences and cache: the limits above hold for each. A
   /// step of all ends when the slowest has ended.

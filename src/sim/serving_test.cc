@@ -196,6 +196,17 @@ TEST(Serving, TheServersOverheadComesBeforeTheScheduler) {
   EXPECT_NEAR(r.all.tpot.mean_s, 10e-3, 1e-9);
 }
 
+TEST(Serving, ClientsThatStartTogetherAreTakenInOneAfterTheOther) {
+  ServerLimits limits = limits_of(software_of("vllm"));
+  limits.turn_s = 0.5;
+  const auto ttft = [&](const ServingLoad& load) {
+    return simulate_serving(load, limits, simple_step).all.ttft;
+  };
+  EXPECT_NEAR(ttft(clients(1, 10, 100, 1)).mean_s, 0.52, 1e-9);
+  // Each prompt is computed before the next one is there.
+  EXPECT_NEAR(ttft(clients(4, 4, 100, 1)).mean_s, (0.5 + 1 + 1.5 + 2) / 4 + 0.02, 1e-9);
+}
+
 TEST(Serving, TheSteadyPartLeavesOutAsManyAsAreInFlightAtBothEnds) {
   const ServerLimits limits = limits_of(software_of("vllm"));
   const ServingResult r = simulate_serving(clients(4, 40, 100, 11), limits, simple_step);

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <deque>
 #include <map>
+#include <utility>
 #include <variant>
 
 #include "base/json.h"
@@ -28,6 +31,7 @@ using Traits = SoftwareTraits;
 constexpr Entry<SoftwareTraits> kTraits[] = {
     {"quantizes_activations", &Traits::quantizes_activations},
     {"quantization_launches_s", &Traits::quantization_launches_s, "s"},
+    {"fp4_quantization_launches_s", &Traits::fp4_quantization_launches_s, "s"},
     {"fp8_scale_cycles_per_row", &Traits::fp8_scale_cycles_per_row, "cycle"},
     {"splits_products", &Traits::splits_products},
     {"benchmark_weight_copies", &Traits::benchmark_weight_copies, "1"},
@@ -43,6 +47,12 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"decode_latency_cycles", &Traits::decode_latency_cycles, "cycle"},
     {"multiplies_8bit_cache", &Traits::multiplies_8bit_cache},
     {"windowed_decode_ratio", &Traits::windowed_decode_ratio, "1"},
+    {"fuses_quantization_with_norm", &Traits::fuses_quantization_with_norm},
+    {"fuses_quantization_with_gate", &Traits::fuses_quantization_with_gate},
+    {"fuses_quantization_with_attention", &Traits::fuses_quantization_with_attention},
+    {"fuses_fp4_quantization", &Traits::fuses_fp4_quantization},
+    {"families_with_fused_norms", &Traits::families_with_fused_norms},
+    {"compiles_gates", &Traits::compiles_gates},
     {"expert_launches_us", &Traits::expert_launches_us, "us"},
     {"has_row_blocks", &Traits::has_row_blocks},
     {"all_reduce_curve", &Traits::all_reduce_curve},
@@ -59,6 +69,9 @@ constexpr Entry<SoftwareSupport> kSupport[] = {
 constexpr Entry<HostCosts> kCosts[] = {
     {"host_launch_s", &HostCosts::host_launch_s, "s"},
     {"step_overhead_s", &HostCosts::step_overhead_s, "s"},
+    {"sequence_overhead_s", &HostCosts::sequence_overhead_s, "s"},
+    {"request_overhead_s", &HostCosts::request_overhead_s, "s"},
+    {"request_turn_s", &HostCosts::request_turn_s, "s"},
 };
 
 constexpr Entry<ServerDefaults> kServer[] = {
@@ -178,6 +191,25 @@ void set_value(Row& row, const SoftwareValue& v) {
   if (v.key != "name" && v.key != "based_on") fail(v, "unknown key");
 }
 
+/// Between a name and the first version that is not meant.
+constexpr char kBefore = '<';
+
+/// The numbers of a version, of "0.12.1rc2" 0, 12 and 1; nullopt: it is none.
+std::optional<std::vector<int64_t>> version_numbers(std::string_view version) {
+  std::vector<int64_t> numbers;
+  while (true) {
+    int64_t number = 0;
+    const auto [end, error] =
+        std::from_chars(version.data(), version.data() + version.size(), number);
+    if (error != std::errc() || number < 0) break;
+    numbers.push_back(number);
+    version.remove_prefix(static_cast<size_t>(end - version.data()));
+    if (version.empty() || version.front() != '.') break;
+    version.remove_prefix(1);
+  }
+  return numbers.empty() ? std::nullopt : std::optional(std::move(numbers));
+}
+
 using ValuesOf = std::map<std::string_view, std::vector<const SoftwareValue*>>;
 
 Row make_row(const ValuesOf& all, std::string_view name, size_t depth) {
@@ -191,10 +223,14 @@ Row make_row(const ValuesOf& all, std::string_view name, size_t depth) {
       fail(*v, fmt::format("'{}' is no other software", shown_name(base)));
     row = make_row(all, base, depth + 1);
   }
-  row.def.name = name;
-  row.def.title.clear();
-  row.def.position = row.def.stand_in = 0;
-  row.def.versions.clear();
+  if (const size_t sign = name.find(kBefore); sign != std::string_view::npos) {
+    row.def.before = name.substr(sign + 1);
+  } else {
+    row.def.name = name;
+    row.def.title.clear();
+    row.def.position = row.def.stand_in = 0;
+    row.def.versions.clear();
+  }
   for (const SoftwareValue* v : values) set_value(row, *v);
   return row;
 }
@@ -228,9 +264,13 @@ std::vector<SoftwareDef> table_of(std::span<const SoftwareValue> values) {
     check_row(row);
     defs.push_back(std::move(row.def));
   }
-  std::sort(defs.begin(), defs.end(),
-            [](const SoftwareDef& a, const SoftwareDef& b) { return a.position < b.position; });
-  for (size_t i = 0; i < defs.size(); ++i) {
+  // Earlier versions come last, the earliest of each first.
+  std::sort(defs.begin(), defs.end(), [](const SoftwareDef& a, const SoftwareDef& b) {
+    if (a.before.empty() != b.before.empty()) return a.before.empty();
+    return std::pair(a.position, version_numbers(a.before)) <
+           std::pair(b.position, version_numbers(b.before));
+  });
+  for (size_t i = 0; i < defs.size() && defs[i].before.empty(); ++i) {
     for (size_t j = 0; j < i; ++j) {
       if (defs[i].position == defs[j].position || defs[i].stand_in == defs[j].stand_in)
         throw Error(ErrorKind::kInput,
@@ -291,13 +331,35 @@ void add_section(const JsonObject& file, std::string_view name, const char* sect
   }
 }
 
-void add_file(const JsonObject& file, std::vector<SoftwareValue>& values) {
+/// What versions before another had in another way, from the latest to the earliest: each list
+/// entry holds what differs from the one before it.
+void add_earlier(const JsonObject& file, std::string_view name, std::deque<std::string>& names,
+                 std::vector<SoftwareValue>& values) {
+  if (!file.has("earlier")) return;
+  const Json& list = file.json().at("earlier");
+  if (!list.is_array()) file.fail("earlier", "expected a list");
+  std::string_view base = name;
+  for (const Json& json : list) {
+    const JsonObject entry(json, file.where() + ": earlier");
+    entry.reject_unknown({"before", "traits", "costs"});
+    const std::string before = entry.string("before");
+    if (!version_numbers(before)) entry.fail("before", "expected a version as in 0.12");
+    names.push_back(fmt::format("{}{}{}", name, kBefore, before));
+    values.push_back({names.back(), "", "based_on", base});
+    base = names.back();
+    add_section(entry, base, "traits", kTraits, values);
+    add_section(entry, base, "costs", kCosts, values);
+  }
+}
+
+void add_file(const JsonObject& file, std::deque<std::string>& names,
+              std::vector<SoftwareValue>& values) {
   static const std::vector<std::string> kWords = {"name",      "title",     "based_on",
                                                   "position",  "stand_in",  "runs_models",
                                                   "scheduler", "cache_rule"};
   std::vector<std::string> known = kWords;
-  for (const char* key :
-       {"schema_version", "versions", "support", "traits", "costs", "server", "launch", "memory"})
+  for (const char* key : {"schema_version", "versions", "earlier", "support", "traits", "costs",
+                          "server", "launch", "memory"})
     known.emplace_back(key);
   file.reject_unknown(known);
   (void)file.integer({"schema_version"}, 1, 1);
@@ -313,10 +375,11 @@ void add_file(const JsonObject& file, std::vector<SoftwareValue>& values) {
   add_section(file, name, "server", kServer, values);
   add_section(file, name, "launch", kLaunch, values);
   add_section(file, name, "memory", kMemory, values);
+  add_earlier(file, name, names, values);
 }
 
 struct Table {
-  std::vector<SoftwareDef> defs;
+  std::vector<SoftwareDef> defs;  ///< earlier versions last
   std::vector<std::string> names;
   std::vector<Software> stand_ins;
   Software server{};
@@ -324,7 +387,7 @@ struct Table {
 
 Table make_table() {
   Table table{.defs = table_of(stored_software()), .names = {}, .stand_ins = {}};
-  for (size_t i = 0; i < table.defs.size(); ++i) {
+  for (size_t i = 0; i < table.defs.size() && table.defs[i].before.empty(); ++i) {
     table.names.push_back(table.defs[i].name);
     table.stand_ins.push_back(static_cast<Software>(i));
   }
@@ -346,20 +409,43 @@ const Table& the_table() {
 }  // namespace
 
 std::vector<SoftwareDef> read_software(std::span<const SoftwareFile> files) {
-  std::vector<Json> jsons;  // the values point into it
+  std::vector<Json> jsons;        // the values point into it
+  std::deque<std::string> names;  // and into these
   jsons.reserve(files.size());
   std::vector<SoftwareValue> values;
   for (const SoftwareFile& file : files) {
     jsons.push_back(parse_json(file.text, file.where));
-    add_file(JsonObject(jsons.back(), file.where), values);
+    add_file(JsonObject(jsons.back(), file.where), names, values);
   }
   return table_of(values);
 }
 
-const std::vector<SoftwareDef>& all_software() { return the_table().defs; }
+std::span<const SoftwareDef> all_software() {
+  return std::span(the_table().defs).first(the_table().names.size());
+}
 
 const SoftwareDef& software_def(Software software) {
   return the_table().defs[static_cast<size_t>(software)];
+}
+
+Software newest_version(Software software) {
+  const SoftwareDef& def = software_def(software);
+  return def.before.empty() ? software : find_software(def.name).value();
+}
+
+Software software_version(Software software, std::string_view version, const std::string& where) {
+  const Software newest = newest_version(software);
+  if (version.empty()) return newest;
+  const auto asked = version_numbers(version);
+  if (!asked)
+    throw Error(ErrorKind::kInput, fmt::format("{}: expected a version as in 0.12.0, found '{}'",
+                                               where, shown_name(version)));
+  const std::vector<SoftwareDef>& all = the_table().defs;
+  for (size_t i = all_software().size(); i < all.size(); ++i) {
+    if (all[i].name == software_def(newest).name && *asked < *version_numbers(all[i].before))
+      return static_cast<Software>(i);
+  }
+  return newest;
 }
 
 Software default_server() { return the_table().server; }

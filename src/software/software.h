@@ -23,12 +23,13 @@ namespace tilecast {
 /// is in its file.
 struct SoftwareTraits {
   // Products
-  bool quantizes_activations = false;     ///< in launches before a product in 8 bits
-  double quantization_launches_s = 0;     ///< time of these launches
-  double fp8_scale_cycles_per_row = 0;    ///< of an SM, to find a scale for each row; 0: for all
-  bool splits_products = false;           ///< a long k is divided between blocks
-  double benchmark_weight_copies = 0;     ///< between which its benchmarks alternate
-  bool benchmark_copies_fill_l2 = false;  ///< as many copies as fill L2, the above at most
+  bool quantizes_activations = false;      ///< in launches before a product in 8 bits
+  double quantization_launches_s = 0;      ///< time of these launches
+  double fp4_quantization_launches_s = 0;  ///< the same before a product in FP4
+  double fp8_scale_cycles_per_row = 0;     ///< of an SM, to find a scale for each row; 0: for all
+  bool splits_products = false;            ///< a long k is divided between blocks
+  double benchmark_weight_copies = 0;      ///< between which its benchmarks alternate
+  bool benchmark_copies_fill_l2 = false;   ///< as many copies as fill L2, the above at most
 
   // Attention
   bool packs_heads_with_wgmma = false;           ///< query heads that share a key head share a tile
@@ -43,6 +44,15 @@ struct SoftwareTraits {
   bool multiplies_8bit_cache = false;     ///< without converting it first
   double windowed_decode_ratio = 0;       ///< of a kernel for windows with mma.sync, over others
 
+  // Fusions of a step
+  bool fuses_quantization_with_norm = false;  ///< the norm writes what the next product multiplies
+  bool fuses_quantization_with_gate = false;  ///< so does a gated activation
+  bool fuses_quantization_with_attention = false;
+  bool fuses_fp4_quantization = false;  ///< the three above hold for FP4 too
+  /// Families of models (model_type) whose modules fuse norms with what comes after; "": all.
+  std::string families_with_fused_norms;
+  bool compiles_gates = false;  ///< gated activations are kernels of a compiler, without row blocks
+
   // Others
   double expert_launches_us = 0;         ///< routing, sorting, two products, activation, sum
   bool has_row_blocks = false;           ///< norms, gates and rotary: a block for each row
@@ -56,8 +66,11 @@ struct SoftwareTraits {
 
 /// Times of the host.
 struct HostCosts {
-  double host_launch_s = 0;    ///< for each kernel that is launched alone
-  double step_overhead_s = 0;  ///< between the steps of text generation
+  double host_launch_s = 0;        ///< for each kernel that is launched alone
+  double step_overhead_s = 0;      ///< between the steps of text generation
+  double sequence_overhead_s = 0;  ///< the same for each sequence of a step
+  double request_overhead_s = 0;   ///< from a client to the scheduler and back, beside its steps
+  double request_turn_s = 0;       ///< of it: for one request after the other
 
   bool operator==(const HostCosts&) const = default;
 };
@@ -125,6 +138,8 @@ struct SoftwareVersion {
 };
 
 struct SoftwareDef {
+  /// "": the newest that its file describes; else what versions before this one had in another way.
+  std::string before;
   std::string name;         ///< its word in options, weights and measurements
   std::string title;        ///< its name in sentences
   int64_t position = 0;     ///< in lists, from 1; the first is PyTorch
@@ -155,7 +170,7 @@ std::vector<SoftwareDef> read_software(std::span<const SoftwareFile> files);
 
 /// One value of a file, without unit and source.
 struct SoftwareValue {
-  std::string_view software;  ///< its name
+  std::string_view software;  ///< its name; of earlier versions with the first that differs: a<1.0
   std::string_view section;   ///< "": the file itself
   std::string_view key;       ///< in `versions`, the version
   std::variant<bool, double, std::string_view> value;
@@ -163,9 +178,15 @@ struct SoftwareValue {
 /// The table that the build makes of data/software (cmake/software.cmake).
 std::span<const SoftwareValue> stored_software();
 
-/// All of data/software; Software is the index.
-const std::vector<SoftwareDef>& all_software();
+/// All of data/software; Software is the index. Earlier versions are not among them, but have a
+/// Software of their own too.
+std::span<const SoftwareDef> all_software();
 const SoftwareDef& software_def(Software software);
+/// The software as this version has it, "0.12.0"; "": the newest. Throws Error{kInput} for words
+/// that are no version.
+Software software_version(Software software, std::string_view version, const std::string& where);
+/// The same software in its newest version, whose kernels were measured.
+Software newest_version(Software software);
 inline const SoftwareTraits& traits_of(Software software) { return software_def(software).traits; }
 
 /// The first server of the table: that of text generation where the request names none.

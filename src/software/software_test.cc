@@ -65,7 +65,10 @@ TEST(Software, UnknownNameIsRefusedWithTheKnownOnes) {
 
 TEST(Software, AFileThatIsBasedOnAnotherStatesWhatDiffers) {
   const std::vector<SoftwareDef> table = table_with(kNewVersion);
-  const SoftwareDef& made = table.back();
+  const auto found = std::find_if(table.begin(), table.end(),
+                                  [](const SoftwareDef& def) { return def.name == "vllm-next"; });
+  ASSERT_NE(found, table.end());
+  const SoftwareDef& made = *found;
   SoftwareDef expected = software_def(software_of("vllm"));
   EXPECT_EQ(expected.traits.windowed_decode_ratio, 1.5);
   expected.traits.windowed_decode_ratio = 1;
@@ -81,7 +84,57 @@ TEST(Software, TheBuildStoredWhatTheFilesSay) {
   for (const EmbeddedFile& file : embedded_files("software/"))
     files.push_back({std::string(file.path), file.content});
   EXPECT_EQ(files.size(), all_software().size());
-  EXPECT_EQ(read_software(files), all_software());
+  const std::vector<SoftwareDef> read = read_software(files);
+  ASSERT_GE(read.size(), files.size());
+  for (size_t i = 0; i < read.size(); ++i)
+    EXPECT_EQ(software_def(static_cast<Software>(i)), read[i]);
+}
+
+constexpr const char* kWithEarlier = R"({"schema_version": 1, "name": "ours", "title": "Ours",
+  "position": 90, "stand_in": 90, "based_on": "vllm", "versions": [], "earlier": [
+  {"before": "0.14", "costs": {"step_overhead_s": {"value": 1, "unit": "s", "source": "a test"},
+                               "host_launch_s": {"value": 2, "unit": "s", "source": "a test"}}},
+  {"before": "0.9.2", "costs": {"step_overhead_s": {"value": 3, "unit": "s", "source": "a test"}},
+   "traits": {"compiles_gates": {"value": false, "source": "a test"}}}]})";
+
+TEST(Software, AnEarlierVersionStatesWhatDiffersFromTheNext) {
+  std::vector<SoftwareDef> table = table_with(kWithEarlier);
+  std::erase_if(table, [](const SoftwareDef& def) { return def.name != "ours"; });
+  ASSERT_EQ(table.size(), 3);
+  EXPECT_EQ(table[0].before, "");
+  SoftwareDef expected = table[0];
+  expected.before = "0.14";
+  expected.costs.step_overhead_s = 1;
+  expected.costs.host_launch_s = 2;
+  EXPECT_EQ(table[2], expected);
+  expected.before = "0.9.2";
+  expected.costs.step_overhead_s = 3;
+  expected.traits.compiles_gates = false;
+  EXPECT_EQ(table[1], expected);
+}
+
+TEST(Software, AVersionIsTheFirstThatIsEarlyEnough) {
+  const Software vllm = software_of("vllm");
+  const auto before = [&](const char* version) {
+    return software_def(software_version(vllm, version, "`software-version`")).before;
+  };
+  EXPECT_EQ(before(""), "");
+  EXPECT_EQ(before("99"), "");
+  const std::string first = before("0.0.1");
+  ASSERT_NE(first, "");
+  const Software early = software_version(vllm, "0.0.1rc2", "`software-version`");
+  EXPECT_EQ(software_def(early).before, first);
+  EXPECT_EQ(newest_version(early), vllm);
+  EXPECT_EQ(software_name(early), "vllm");
+  EXPECT_EQ(software_version(early, "99", "`software-version`"), vllm);
+  EXPECT_NE(before(first.c_str()), first) << "the version itself is no earlier one";
+  try {
+    (void)software_version(vllm, "newest", "`software-version`");
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(),
+                 "`software-version`: expected a version as in 0.12.0, found 'newest'");
+  }
 }
 
 TEST(Software, FilesWithUnknownKeysUnitsOrPlacesAreRefused) {
@@ -93,6 +146,11 @@ TEST(Software, FilesWithUnknownKeysUnitsOrPlacesAreRefused) {
             std::string::npos);
   EXPECT_NE(changed("\"unit\": \"1\"", "\"unit\": \"s\"").find("expected \"1\", found \"s\""),
             std::string::npos);
+  EXPECT_NE(
+      message_of(
+          std::string(kWithEarlier).replace(std::string(kWithEarlier).find("0.14"), 4, "next"))
+          .find("expected a version as in 0.12"),
+      std::string::npos);
   EXPECT_NE(changed("a test", "").find("state where the value comes from"), std::string::npos);
   EXPECT_NE(changed("\"position\": 90", "\"position\": 1").find("same position"),
             std::string::npos);

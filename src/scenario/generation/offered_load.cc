@@ -32,7 +32,9 @@ Request typical_request(const Request& o) {
   Request typical = o;
   Execution& e = typical.execution;
   complete(e, default_server());
-  if (!e.step_overhead_s) e.step_overhead_s = software_def(*e.software).costs.step_overhead_s;
+  const HostCosts& costs = software_def(*e.software).costs;
+  if (!e.step_overhead_s) e.step_overhead_s = costs.step_overhead_s;
+  if (!e.sequence_overhead_s) e.sequence_overhead_s = costs.sequence_overhead_s;
   if (o.kind != RequestKind::kServe) return typical;
   typical.prompt = mean(o.prompt, o.load.max_prompt);
   typical.output = mean(o.output, o.load.max_output);
@@ -97,7 +99,9 @@ ServerLimits make_limits(const Request& o) {
   limits.max_num_seqs = *o.load.max_num_seqs;
   limits.max_num_batched_tokens = o.execution.max_num_batched_tokens;
   limits.prefix_hit_rate = o.load.prefix_hit_rate;
-  limits.overhead_s = o.load.server_overhead_s;
+  const HostCosts& costs = software_def(limits.software).costs;
+  limits.overhead_s = o.load.server_overhead_s.value_or(costs.request_overhead_s);
+  limits.turn_s = o.load.request_turn_s.value_or(costs.request_turn_s);
   limits.block_tokens = default_block_tokens(limits.software);
   return limits;
 }

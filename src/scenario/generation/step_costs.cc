@@ -252,7 +252,7 @@ double StepCosts::drafts_s(const ServingBatch& batch) {
 }
 
 double StepCosts::seconds(std::span<const ServingBatch> ranks) {
-  double tokens = 0, all_tokens = 0, sequences = 0, starts = 0, drafts = 0;
+  double tokens = 0, all_tokens = 0, sequences = 0, running = 0, starts = 0, drafts = 0;
   const bool makes_drafts = served_.drafter != nullptr && served_.stages[part_].layers.has_end;
   bool decodes = true;
   for (const ServingBatch& batch : ranks) {
@@ -263,6 +263,8 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     all_tokens += own;
     tokens = std::max(tokens, own);
     sequences = std::max(sequences, decoding + static_cast<double>(batch.prompts.size()));
+    running = std::max(
+        running, static_cast<double>(batch.decoding) + static_cast<double>(batch.prompts.size()));
     if (makes_drafts) drafts = std::max(drafts, drafts_s(batch));
     if (batch.prompts.empty()) continue;
     decodes = false;
@@ -284,7 +286,7 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     seconds += (decodes ? decode_experts_ : experts_).at({each});
   }
   seconds = starts * images_s_ + (graphs ? seconds : std::max(seconds, launch_s_)) +
-            step_overhead_s(served_, part_);
+            step_overhead_s(served_, part_, running);
   return layers.has_end ? seconds + drafts : seconds + send_.at({tokens});
 }
 

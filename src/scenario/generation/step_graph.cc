@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "memory/by_purpose.h"
 #include "passes/exchange.h"
 #include "passes/stage.h"
@@ -28,11 +29,25 @@ double step_weights_bytes(const ServedModel& served, const Graph& modules, bool 
                                                           .has_output_layer = has_output_layer})));
 }
 
+StepFusions fusions_of(const ServedModel& served) {
+  const SoftwareTraits& traits = traits_of(served.conditions().software);
+  const std::vector<std::string> families = split(traits.families_with_fused_norms, ' ');
+  const bool fuses_norms =
+      traits.families_with_fused_norms.empty() ||
+      std::find(families.begin(), families.end(), served.model.family) != families.end();
+  return {.norms_quantize = traits.fuses_quantization_with_norm && fuses_norms,
+          .gates_quantize = traits.fuses_quantization_with_gate,
+          .attention_quantizes = traits.fuses_quantization_with_attention,
+          .to_fp4 = traits.fuses_fp4_quantization,
+          .compiles_gates = traits.compiles_gates};
+}
+
 StepRequest step_request(const ServedModel& served, std::vector<StepGroup> groups) {
   return {.groups = std::move(groups),
           .kv_dtype = served.kv_dtype,
           .scheme_of = served.precision.scheme_of,
-          .skew_percent = served.skew_percent};
+          .skew_percent = served.skew_percent,
+          .fusions = fusions_of(served)};
 }
 
 }  // namespace

@@ -70,8 +70,10 @@ TimedStep time_share(const ServedModel& served, const ServedStage& layers,
 
 TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, StepLaunch launch,
                     size_t stage) {
+  int64_t sequences = 0;
+  for (const StepGroup& group : groups) sequences += group.sequences;
   TimedStep s = time_share(served, served.stages[stage], std::move(groups), launch);
-  add_seconds(s.totals, step_overhead_s(served, stage));
+  add_seconds(s.totals, step_overhead_s(served, stage, static_cast<double>(sequences)));
   return s;
 }
 
@@ -133,9 +135,10 @@ double kernel_seconds(const ServedModel& served, const StepKernels& step,
   return seconds;
 }
 
-double step_overhead_s(const ServedModel& served, size_t stage) {
-  return served.stages[stage].layers.has_end ? served.asked.execution.step_overhead_s.value_or(0)
-                                             : 0;
+double step_overhead_s(const ServedModel& served, size_t stage, double sequences) {
+  if (!served.stages[stage].layers.has_end) return 0;
+  const Execution& e = served.asked.execution;
+  return e.step_overhead_s.value_or(0) + sequences * e.sequence_overhead_s.value_or(0);
 }
 
 double send_seconds(const ServedModel& served, int64_t tokens, size_t stage) {

@@ -50,8 +50,9 @@ struct KernelSelection {
 double kernel_seconds(const ServedModel& served, const StepKernels& step,
                       const KernelSelection& selection);
 
-/// Seconds between two steps in which the stage does not compute; 0 for all but the last stage.
-double step_overhead_s(const ServedModel& served, size_t stage);
+/// Seconds between two steps of so many sequences in which the stage does not compute; 0 for all
+/// but the last stage.
+double step_overhead_s(const ServedModel& served, size_t stage, double sequences);
 /// Seconds to send the result of a step of so many tokens to the next stage; 0 for the last stage.
 double send_seconds(const ServedModel& served, int64_t tokens, size_t stage);
 
