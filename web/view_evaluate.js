@@ -1,5 +1,5 @@
 // Forecasts against measurements: a scoreboard, worst rows first, with filters; jobs that share a
-// GPU.
+// GPU; servers under load.
 
 import {bars, scatter} from './charts.js';
 import {el, freshId} from './dom.js';
@@ -221,4 +221,73 @@ function speedViews(points) {
     }),
     table(columnsOf(points), points, {first: 20}),
   ];
+}
+
+// ---- Servers under load -----------------------------------------------------------------------
+
+const SERVER_FILTERS = {software: 'software', model: 'model', gpu: 'GPU', dtype: 'dtype'};
+/** The figures of a server, by the names of their fields. */
+const SERVER_FIGURES = {
+  tpot: {
+    title: 'Time per output token', unit: 's', measured: 'tpot_measured_s', forecast: 'tpot_s',
+    low: 'tpot_low_s', high: 'tpot_high_s', counts: () => true,
+  },
+  ttft: {
+    title: 'Time to first token', unit: 's', measured: 'ttft_measured_s', forecast: 'ttft_s',
+    low: 'ttft_low_s', high: 'ttft_high_s', counts: (p) => !p.ttft_use || p.ttft_use === 'yes',
+  },
+  tokens_per_s_per_gpu: {
+    title: 'Output tokens a second and GPU', unit: 'tokens/s',
+    measured: 'tokens_per_s_per_gpu_measured', forecast: 'tokens_per_s_per_gpu',
+    low: 'tokens_per_s_per_gpu_low', high: 'tokens_per_s_per_gpu_high', counts: () => true,
+  },
+};
+
+/** Servers under load, against measurements. */
+export function viewServerEvaluation(e, {command}) {
+  const all = e.errors.filter((row) => !row.software && !row.gpu);
+  const error = (row) => figure(
+      `median error, ${SERVER_FIGURES[row.metric].title.toLowerCase()}`, row.median_percent, '%',
+      {note: `mean ${format(row.mape_percent, '%')}, ${format(row.count)} rows`});
+  return [
+    headline({
+      title: 'Servers, against measurements',
+      subtitle: e.file,
+      answer: e,
+      figures: all.map(error),
+    }),
+    section('Forecast against measured', filtered(e.points, SERVER_FILTERS, serverViews)),
+    section('Errors', table(columnsOf(e.errors), e.errors)),
+    notEvaluated(e.unmatched ?? []),
+    optionsSection({}, command),
+  ];
+}
+
+const serverName = (p) => [
+  `${p.model} ${p.dtype}`, p.software, `${p.gpus} × ${p.gpu}`, `${p.clients} clients`,
+  `prompt ${p.prompt}`, `output ${p.output}`,
+].join(', ');
+
+function serverViews(points) {
+  return [
+    ...Object.values(SERVER_FIGURES).map((what) => serverScatter(points, what)),
+    table(columnsOf(points), points, {first: 20}),
+  ];
+}
+
+function serverScatter(points, what) {
+  const counted = points.filter(
+      (p) => what.counts(p) && p[what.measured] > 0 && p[what.forecast] > 0);
+  if (counted.length === 0) return null;
+  const point = (p) => ({
+    x: p[what.measured], y: p[what.forecast], low: p[what.low], high: p[what.high],
+    label: serverName(p), note: [],
+  });
+  return scatter(counted.map(point), {
+    title: `${what.title}: on the line the forecast is right`,
+    diagonal: true,
+    height: 420,
+    x: {label: 'measured', unit: what.unit, log: true},
+    y: {label: 'forecast', unit: what.unit, log: true},
+  });
 }

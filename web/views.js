@@ -4,7 +4,7 @@
 import {el} from './dom.js';
 import {viewComparison, viewGpus} from './view_compare.js';
 import {viewCollective, viewKernel, viewMemory} from './view_details.js';
-import {viewEvaluation, viewSharingEvaluation} from './view_evaluate.js';
+import {viewEvaluation, viewServerEvaluation, viewSharingEvaluation} from './view_evaluate.js';
 import {viewAccelerator, viewGeneration, viewPass} from './view_forecast.js';
 import {viewAllocation, viewPlacement, viewShare, viewSimulation} from './view_jobs.js';
 import {viewTrainingPlan, viewTrainingPlans} from './view_plans.js';
@@ -29,7 +29,8 @@ const VIEWS = [
   {is: (a) => 'pool' in a && 'jobs' in a, view: viewAllocation},
   {is: (a) => 'policies' in a, view: viewSimulation},
   {is: (a) => 'rows' in a && 'models' in a, view: viewEvaluation},
-  {is: (a) => 'points' in a && 'errors' in a, view: viewSharingEvaluation},
+  {is: (a) => 'series' in a && 'errors' in a, view: viewSharingEvaluation},
+  {is: (a) => 'points' in a && 'errors' in a, view: viewServerEvaluation},
   {is: (a) => 'problems' in a, view: viewTuning},
   {is: (a) => 'products' in a, view: viewProducts},
 ];

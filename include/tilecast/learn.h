@@ -297,6 +297,114 @@ bool is_sharing_table(const std::string& path);
 SharingEvaluation evaluate_sharing(const Forecaster& forecaster, const std::string& path,
                                    const SharingTable& table);
 
+/// Errors of one figure of measured servers, over the rows of a group. Names are "" where the group
+/// has all.
+struct ServerErrors {
+  std::string metric;
+  std::string software, model, gpu, dtype;
+  int64_t count = 0;
+  double mape_percent = 0, median_percent = 0, p90_percent = 0, bias_ratio = 0;
+  double coverage_percent = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = ServerErrors;
+    field.is("ServerErrors", "Errors of one figure of measured servers.");
+    field("metric", "", "the figure: see the fields of points", &Self::metric,
+          {"tpot", "ttft", "tokens_per_s_per_gpu"});
+    field("software", "", "of the servers; empty: all", &Self::software);
+    field("model", "", "as the table names it; empty: all", &Self::model);
+    field("gpu", "", "id of the GPU; empty: all", &Self::gpu);
+    field("dtype", "", "of the weights; empty: all", &Self::dtype);
+    field("count", "", "rows that were compared", &Self::count);
+    field("mape_percent", "%", "mean absolute error", &Self::mape_percent);
+    field("median_percent", "%", "median of the absolute errors", &Self::median_percent);
+    field("p90_percent", "%", "90th percentile of the absolute errors", &Self::p90_percent);
+    field("bias_ratio", "", "geometric mean of forecast / measured", &Self::bias_ratio);
+    field("coverage_percent", "%", "share of rows inside the 80 % interval",
+          &Self::coverage_percent);
+  }
+};
+
+/// A measured server beside its forecast. A figure that was not measured has neither.
+struct ServerPoint {
+  int64_t line = 0;
+  std::string software, version, model, gpu, dtype;
+  int64_t gpus = 1, tp = 1, dp = 1, ep = 1, clients = 0;
+  std::string prompt, output;
+  std::string statistic;
+  std::optional<double> tpot_measured_s, ttft_measured_s, tokens_per_s_per_gpu_measured;
+  std::string ttft_use;
+  std::optional<Interval> tpot_s, ttft_s, tokens_per_s_per_gpu;
+  double mean_batch = 0;
+  std::string options;
+
+  bool ttft_counts() const { return ttft_use.empty() || ttft_use == "yes"; }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = ServerPoint;
+    field.is("ServerPoint", "A measured server beside its forecast.");
+    field("line", "", "of the file", &Self::line);
+    field("software", "", "of the server", &Self::software);
+    field("version", "", "of the software", &Self::version);
+    field("model", "", "as the table names it", &Self::model);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("dtype", "", "of the weights, as the table names it", &Self::dtype);
+    field("gpus", "", "of the server", &Self::gpus);
+    field("tp", "", "tensor-parallel ranks", &Self::tp);
+    field("dp", "", "data-parallel ranks of attention", &Self::dp);
+    field("ep", "", "expert-parallel ranks", &Self::ep);
+    field("clients", "", "requests at once", &Self::clients);
+    field("prompt", "tokens", "length of a prompt, or its range", &Self::prompt);
+    field("output", "tokens", "length of an output, or its range", &Self::output);
+    field("statistic", "", "of the times, over requests", &Self::statistic, {"mean", "median"});
+    field("tpot_measured_s", "s", "time per output token, measured", &Self::tpot_measured_s);
+    field.interval({"tpot_s", "tpot_low_s", "tpot_high_s"}, "s", "time per output token, forecast",
+                   &Self::tpot_s);
+    field("ttft_measured_s", "s", "time to first token, measured", &Self::ttft_measured_s);
+    field("ttft_use", "", "why this time does not count; empty or yes: it does", &Self::ttft_use);
+    field.interval({"ttft_s", "ttft_low_s", "ttft_high_s"}, "s", "time to first token, forecast",
+                   &Self::ttft_s);
+    field("tokens_per_s_per_gpu_measured", "1/s", "output tokens, measured",
+          &Self::tokens_per_s_per_gpu_measured);
+    field.interval(
+        {"tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"}, "1/s",
+        "output tokens, forecast", &Self::tokens_per_s_per_gpu);
+    field("mean_batch", "", "mean number of sequences in a decode step, forecast",
+          &Self::mean_batch);
+    field("options", "", "of the forecast, as the command line has them", &Self::options);
+  }
+};
+
+/// Forecasts against measured servers under load.
+struct ServerEvaluation {
+  std::string file;
+  std::vector<ServerErrors> errors;
+  std::vector<ServerPoint> points;
+  std::vector<std::string> unmatched;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = ServerEvaluation;
+    field.is_document("ServerEvaluation", "Forecasts against measured servers under load.");
+    field("file", "", "its name", &Self::file);
+    field("errors", "", "in all, by software, by GPU, and by software, model, GPU and dtype",
+          &Self::errors);
+    field("points", "", "all rows that were compared", &Self::points);
+    field("unmatched", "", "rows that could not be compared, with the reason", &Self::unmatched);
+  }
+};
+
+/// Whether the file is a table of measured servers (docs/reference/measurements.md).
+bool is_server_table(const std::string& path);
+
+/// Forecasts each server of such a table. `settings`: a file that says what the rows do not (or its
+/// content, which starts with "{"); "": the defaults of the software. Throws Error{kInput} for a
+/// broken row or file, and where no row could be compared.
+ServerEvaluation evaluate_servers(const Forecaster& forecaster, const std::string& path,
+                                  const std::string& settings = "", int threads = 0);
+
 /// Pairs of jobs that were measured on one GPU.
 struct PairCalibrationOptions {
   std::filesystem::path pairs;   ///< CSV (docs/reference/measurements.md)

@@ -61,6 +61,10 @@ std::string sharing_evaluation_table(const SharingEvaluation& evaluation,
 /// Forecast against measured relative speeds, a panel for each GPU.
 std::string sharing_evaluation_svg(const SharingEvaluation& evaluation);
 
+/// Errors of servers in all, by software, by GPU, and of each group.
+std::string server_evaluation_table(const ServerEvaluation& evaluation,
+                                    const TableStyle& style = {});
+
 /// What measured pairs say of each job.
 std::string pair_calibration_table(const PairCalibration& result, const TableStyle& style = {});
 

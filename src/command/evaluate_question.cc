@@ -1,5 +1,5 @@
 // The error of forecasts against measurements: of kernels and models, of tuning, of accelerators,
-// of jobs that share a GPU.
+// of jobs that share a GPU, of servers under load.
 
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@ namespace tilecast {
 namespace {
 
 struct Evaluated {
-  std::string path, gpu, jobs, how, series;
+  std::string path, gpu, jobs, how, series, servers;
   bool pairs = false;
   std::string predictor = "learned";
   int64_t points = 0;
@@ -51,20 +51,27 @@ std::vector<OptionGroup> evaluate_groups() {
                     "of these jobs also the errors of pairs that are left out while others are "
                     "fitted, as calibrate --pairs fits them",
                     into<&Evaluated::pairs>()),
+      {.names = "--servers",
+       .value = "FILE",
+       .help = "of a table of servers under load: what its rows do not say (models, options of the "
+               "software): see research/servers",
+       .kind = ValueKind::kFile,
+       .set = into<&Evaluated::servers>()},
       whole_option("--points", "0",
                    "measured kernels to list beside the errors, the worst first; 1500 in HTML",
                    into<&Evaluated::points>(), 0, kMostPoints),
       request_option("predictor", RequestKind::kPass, into<&Evaluated::predictor>())};
   for (const CommandOption& option : forecaster_options<Evaluated>()) options.push_back(option);
-  return {{"Arguments",
-           {{.names = "PATH",
-             .help = "file or folder: Tilecast's CSV, the NeuSight repository, "
-                     "aiconfigurator's, Vidur's, rocBLAS's or PipeWeave's CSVs, find_ARCH.csv "
-                     "of MIOpen's solvers, Gavel's or MISO's jobs that share GPUs",
-             .kind = ValueKind::kFile,
-             .required = true,
-             .set = into<&Evaluated::path>()}}},
-          {"Options", std::move(options)}};
+  return {
+      {"Arguments",
+       {{.names = "PATH",
+         .help = "file or folder: Tilecast's CSV, the NeuSight repository, "
+                 "aiconfigurator's, Vidur's, rocBLAS's or PipeWeave's CSVs, find_ARCH.csv "
+                 "of MIOpen's solvers, Gavel's or MISO's jobs that share GPUs, servers under load",
+         .kind = ValueKind::kFile,
+         .required = true,
+         .set = into<&Evaluated::path>()}}},
+      {"Options", std::move(options)}};
 }
 
 /// "mps,k80=time-slice": the value without a name is that of all other names, "".
@@ -123,6 +130,12 @@ SharingTable sharing_table_of(const Evaluated& asked) {
   return table;
 }
 
+/// Options that only tables of servers have.
+void refuse_server_options(const Evaluated& asked) {
+  if (!asked.servers.empty())
+    throw OptionError("`servers` applies to tables of servers under load, which this is not");
+}
+
 /// Options that only tables of jobs have.
 void refuse_sharing_options(const Evaluated& asked) {
   const char* given = !asked.jobs.empty()     ? "jobs"
@@ -136,6 +149,12 @@ void refuse_sharing_options(const Evaluated& asked) {
 }
 
 Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
+  if (is_server_table(asked.path)) {
+    refuse_sharing_options(asked);
+    if (!asked.gpu.empty()) throw OptionError("`gpu`: each row of servers names its GPU");
+    return {.answer = evaluate_servers(*asked.forecaster.load(), asked.path, asked.servers)};
+  }
+  refuse_server_options(asked);
   if (is_sharing_table(asked.path))
     return {.answer =
                 evaluate_sharing(*asked.forecaster.load(), asked.path, sharing_table_of(asked))};
@@ -157,7 +176,9 @@ Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
 Question evaluate_question() {
   return local(question_of<Evaluated, evaluate_groups, answer_evaluate>(
       "evaluate", "Error of forecasts against measurements",
-      {{"", "Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation"}}));
+      {{"",
+        "Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation | "
+        "ServerEvaluation"}}));
 }
 
 }  // namespace tilecast

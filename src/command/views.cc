@@ -38,6 +38,9 @@ std::string table(const TuneEvaluations& e, const TableStyle& s) {
 std::string table(const SharingEvaluation& e, const TableStyle& s) {
   return sharing_evaluation_table(e, s);
 }
+std::string table(const ServerEvaluation& e, const TableStyle& s) {
+  return server_evaluation_table(e, s);
+}
 std::string table(const PairCalibration& c, const TableStyle& s) {
   return pair_calibration_table(c, s);
 }
@@ -107,6 +110,7 @@ std::string csv(const ServingPlan& p) { return to_csv(p.rows()); }
 std::string csv(const ShardForecast& f) { return shard_csv(f); }
 std::string csv(const ShareForecast& f) { return to_csv(f.jobs); }
 std::string csv(const SharingEvaluation& e) { return to_csv(e.points); }
+std::string csv(const ServerEvaluation& e) { return to_csv(e.points); }
 /// All places of all jobs.
 std::string csv(const AllocationForecast& f) {
   std::vector<AllocatedPlace> places;

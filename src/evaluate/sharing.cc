@@ -8,11 +8,11 @@
 #include <map>
 #include <set>
 
-#include "base/file.h"
 #include "base/quantile.h"
 #include "base/text.h"
 #include "evaluate/errors.h"
 #include "evaluate/job_models.h"
+#include "evaluate/tables.h"
 #include "measurements/colocation.h"
 #include "measurements/xz.h"
 #include "scenario/internal.h"
@@ -346,25 +346,8 @@ class SliceEvaluator : public SharingEvaluator {
 }  // namespace
 
 bool is_sharing_table(const std::string& path) {
-  const bool is_csv = path.ends_with(".csv") || path.ends_with(".csv.xz");
-  if (!is_csv || !is_file(path)) return false;
-  // Lines before the header are empty or comments. The rows may be 100 MB, which another reader
-  // reads.
-  constexpr uint64_t kStart = 64 << 10;
-  const std::string text =
-      path.ends_with(".xz") ? read_measurement_text(path) : read_file_start(path, kStart);
-  size_t begin = 0, end = text.find('\n');
-  const auto is_header = [&] {
-    const std::string_view line = trim(std::string_view(text).substr(begin, end - begin));
-    return !line.empty() && line.front() != '#';
-  };
-  while (end != std::string::npos && !is_header()) {
-    begin = end + 1;
-    end = text.find('\n', begin);
-  }
-  if (end == std::string::npos) return false;  // no rows
-  const CsvTable header = parse_csv(text.substr(begin, end + 1 - begin), printable(path));
-  return is_pair_table(header) || is_slice_table(header);
+  const std::optional<CsvTable> header = table_header(path);
+  return header && (is_pair_table(*header) || is_slice_table(*header));
 }
 
 SharingEvaluation evaluate_sharing(const Forecaster& forecaster, const std::string& path,

@@ -15,6 +15,10 @@
 
 namespace tilecast {
 
+/// The header of a CSV file (.csv or .csv.xz) without its rows; nullopt for other files and for a
+/// file without rows.
+std::optional<CsvTable> table_header(const std::string& path);
+
 /// Cycles of layers that were measured on an accelerator.
 inline bool is_cycles_table(const CsvTable& table) {
   return table.column("rtl_cycles") && table.column("dram_order") && table.column("spatial_c");

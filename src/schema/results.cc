@@ -52,6 +52,8 @@ template const RecordDef& record_of<SharedJob>();
 template const RecordDef& record_of<PairCalibration>();
 template const RecordDef& record_of<SharingEvaluation>();
 template const RecordDef& record_of<SharingPoint>();
+template const RecordDef& record_of<ServerEvaluation>();
+template const RecordDef& record_of<ServerPoint>();
 template const RecordDef& record_of<StepForecast>();
 template const RecordDef& record_of<SweepResult>();
 template const RecordDef& record_of<TrainResult>();
@@ -85,6 +87,8 @@ std::span<const ResultDef> results() {
                 &record_of<AcceleratorEvaluations>()},
       ResultDef{"sharing_evaluation", "evaluate PAIRS.csv --jobs FILE",
                 &record_of<SharingEvaluation>()},
+      ResultDef{"server_evaluation", "evaluate SERVERS.csv --servers FILE",
+                &record_of<ServerEvaluation>()},
       ResultDef{"train", "train --data PATH -o FOLDER", &record_of<TrainResult>()},
       ResultDef{"train_collectives", "train --collectives --data PATH -o FOLDER",
                 &record_of<CollectiveTrainResult>()},
