@@ -6,6 +6,7 @@
 #include <array>
 #include <string_view>
 
+#include "base/ascii.h"
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
@@ -165,6 +166,9 @@ std::vector<GivenOption> ServerSettings::options_of(const ServedRow& row) const 
   Options options;
   for (const OptionOfColumn& entry : kOptionsOfColumns)
     options[std::string(entry.option)] = cell(entry.column);
+  // "gpt-oss-dev" is the name of an image, no version.
+  if (const std::string version = cell("version"); !version.empty() && is_digit(version.front()))
+    options["software-version"] = version;
   options["concurrency"] = fmt::format("{}", row.clients);
   if (row.prompt) options["prompt"] = range_text(*row.prompt);
   if (row.output) options["output"] = range_text(*row.output);

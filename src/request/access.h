@@ -34,6 +34,11 @@ template <typename Choice>
 const std::string& choice_name(Choice choice) {
   return choice_names<Choice>()[static_cast<size_t>(choice)];
 }
+/// Earlier versions have the name of their software.
+template <>
+inline const std::string& choice_name<Software>(Software software) {
+  return software_def(software).name;
+}
 
 /// The values of `--dtype`; "amp", "amp-fp16" and "tf32" only if `autocast` is true.
 std::vector<std::string> precision_names(bool autocast);
