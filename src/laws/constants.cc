@@ -51,6 +51,10 @@ void IntervalConstants::describe(ConstantTable& table) {
   table.add("unmeasured_stream_high_log", unmeasured_stream_high_log);
   table.add("unmeasured_rows_low_log", unmeasured_rows_low_log);
   table.add("unmeasured_rows_high_log", unmeasured_rows_high_log);
+  table.add("server_ttft_low_log", server_ttft_low_log);
+  table.add("server_ttft_high_log", server_ttft_high_log);
+  table.add("server_tpot_low_log", server_tpot_low_log);
+  table.add("server_tpot_high_log", server_tpot_high_log);
 }
 
 void LawConstants::describe(ConstantTable& table) {

@@ -34,13 +34,15 @@ std::set<size_t> listed(const ServingPlan& plan, const std::vector<size_t>& best
   return rows;
 }
 
-ServingIntervals intervals_of(const ServingCandidate& c, const GenerationForecast& alone) {
-  const Interval request = with_interval_of(alone.request, c.mean_request_s);
+ServingIntervals intervals_of(const ServingCandidate& c, const GenerationForecast& alone,
+                              const Forecaster& forecaster) {
+  const LoadSpread spread = tpot_spread(forecaster);
+  const Interval request = under_load(alone.request, c.mean_request_s, spread);
   const auto tokens = [&](double seconds) {
     return seconds > 0 ? c.gpu_tokens_per_s * request.value / seconds : c.gpu_tokens_per_s;
   };
-  return {.ttft = with_interval_of(alone.ttft, c.ttft_s),
-          .tpot = with_interval_of(alone.tpot, c.tpot_s),
+  return {.ttft = under_load(alone.ttft, c.ttft_s, ttft_spread(forecaster)),
+          .tpot = under_load(alone.tpot, c.tpot_s, spread),
           .gpu_tokens_per_s = {c.gpu_tokens_per_s, tokens(request.high), tokens(request.low)},
           .extrapolated = is_extrapolated(alone.warnings)};
 }
@@ -64,7 +66,7 @@ void add_intervals(const Forecaster& forecaster, const ModelRef& model, const Se
                                         : forecast_alone(forecaster, model, gpu, request);
       known = alone.insert_or_assign(layout_of(c), std::move(forecast)).first;
     }
-    c.intervals = intervals_of(c, known->second);
+    c.intervals = intervals_of(c, known->second, forecaster);
     if (i == 0) plan.software = known->second.software;
     if (shows_warnings) plan.warnings[c.hardware] = known->second.warnings;
   }

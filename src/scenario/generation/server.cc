@@ -16,16 +16,19 @@
 namespace tilecast {
 namespace {
 
-Distribution distribution(const LatencySummary& s, const Interval& alone) {
-  return {with_interval_of(alone, s.mean_s), with_interval_of(alone, s.median_s),
-          with_interval_of(alone, s.p99_s)};
+Distribution distribution(const LatencySummary& s, const Interval& alone,
+                          const LoadSpread& spread) {
+  return {under_load(alone, s.mean_s, spread), under_load(alone, s.median_s, spread),
+          under_load(alone, s.p99_s, spread)};
 }
 
-ServerMetrics part(const RequestSummary& s, const GenerationForecast& alone) {
+ServerMetrics part(const RequestSummary& s, const GenerationForecast& alone,
+                   const Forecaster& forecaster) {
+  const LoadSpread tokens = tpot_spread(forecaster);
   return {.requests = s.requests,
-          .ttft = distribution(s.ttft, alone.ttft),
-          .tpot = distribution(s.tpot, alone.tpot),
-          .e2e = distribution(s.e2e, alone.request),
+          .ttft = distribution(s.ttft, alone.ttft, ttft_spread(forecaster)),
+          .tpot = distribution(s.tpot, alone.tpot, tokens),
+          .e2e = distribution(s.e2e, alone.request, tokens),
           .requests_per_s = s.requests_per_s,
           .output_tokens_per_s = s.output_tokens_per_s,
           .total_tokens_per_s = s.total_tokens_per_s};
@@ -94,7 +97,8 @@ ServerMetrics at_offered_rate(ServerMetrics part, double rate,
 }
 
 GenerationForecast::Serving describe(const ServingResult& s, const Request& request,
-                                     const ServerLimits& limits, const GenerationForecast& alone) {
+                                     const ServerLimits& limits, const GenerationForecast& alone,
+                                     const Forecaster& forecaster) {
   const Load& asked = request.load;
   GenerationForecast::Serving result;
   result.rate = asked.rate;
@@ -107,8 +111,8 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.most_sequences =
       std::min(checked_multiply(limits.max_num_seqs, limits.dp), *alone.memory.largest_batch);
   result.most_in_flight = s.most_in_flight;
-  result.all = part(s.all, alone);
-  if (s.steady) result.steady = part(*s.steady, alone);
+  result.all = part(s.all, alone, forecaster);
+  if (s.steady) result.steady = part(*s.steady, alone, forecaster);
   if (result.steady && asked.rate > 0 && s.keeps_up && s.queue_is_short)
     result.steady = at_offered_rate(*result.steady, asked.rate, s.requests);
   result.ttft_limit_s = asked.ttft_s;
@@ -209,7 +213,8 @@ std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
   }
   const ServingResult s = simulate_fleet(under.load, fleet);
   if (s.stopped) return std::nullopt;
-  GenerationForecast::Serving result = describe(s, request, under.limits, alone);
+  GenerationForecast::Serving result =
+      describe(s, request, under.limits, alone, served_.forecaster);
   if (workers_ != nullptr) {
     result.prefill_pool = describe(s, *workers_, request, under.worker_limits);
     result.prefill_pool->peak_bytes = under.worker_bytes;

@@ -4,6 +4,9 @@
 // whose steps have more sequences: on GPUs whose class was not measured, larger batches are less
 // certain.
 
+#include <cmath>
+
+#include "scenario/internal.h"
 #include "tilecast/forecast.h"
 #include "tilecast/result.h"
 
@@ -15,11 +18,28 @@ namespace tilecast {
 GenerationForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model,
                                   const GpuRef& gpu, const Request& request);
 
-/// A time under load, with an interval as wide, relative to it, as that of a single request. Queues
-/// increase the uncertainty; this is not modelled.
-inline Interval with_interval_of(const Interval& alone, double seconds) {
-  if (alone.value <= 0) return {seconds, seconds, seconds};
-  return {seconds, seconds * alone.low / alone.value, seconds * alone.high / alone.value};
+/// How far times under load are off beside the errors of a single request, as logarithms of the
+/// interval's ends: the server's own work and its queue.
+struct LoadSpread {
+  double low_log = 0, high_log = 0;
+};
+inline LoadSpread ttft_spread(const Forecaster& forecaster) {
+  const IntervalConstants& c = forecaster.impl().weights.laws.intervals;
+  return {c.server_ttft_low_log, c.server_ttft_high_log};
+}
+/// Of the times of further tokens, and of whole requests.
+inline LoadSpread tpot_spread(const Forecaster& forecaster) {
+  const IntervalConstants& c = forecaster.impl().weights.laws.intervals;
+  return {c.server_tpot_low_log, c.server_tpot_high_log};
+}
+
+/// A time under load. Its interval joins that of a single request, relative to its time, and the
+/// load's own spread as independent errors. Without an interval of a single request it has none.
+inline Interval under_load(const Interval& alone, double seconds, const LoadSpread& spread) {
+  if (alone.value <= 0 || alone.low == alone.high) return {seconds, seconds, seconds};
+  return {seconds,
+          seconds * std::exp(-std::hypot(std::log(alone.value / alone.low), spread.low_log)),
+          seconds * std::exp(std::hypot(std::log(alone.high / alone.value), spread.high_log))};
 }
 
 }  // namespace tilecast
