@@ -358,7 +358,9 @@ struct ServerPoint {
     field("clients", "", "requests at once", &Self::clients);
     field("prompt", "tokens", "length of a prompt, or its range", &Self::prompt);
     field("output", "tokens", "length of an output, or its range", &Self::output);
-    field("statistic", "", "of the times, over requests", &Self::statistic, {"mean", "median"});
+    field("statistic", "",
+          "of the times; of all tokens: between them, of a server that is kept full",
+          &Self::statistic, {"mean", "median", "median of all tokens"});
     field("tpot_measured_s", "s", "time per output token, measured", &Self::tpot_measured_s);
     field.interval({"tpot_s", "tpot_low_s", "tpot_high_s"}, "s", "time per output token, forecast",
                    &Self::tpot_s);

@@ -109,7 +109,9 @@ ServerPoint point_of(const ServedRow& row, const std::vector<GivenOption>& optio
                     .clients = row.clients,
                     .prompt = tokens_text(options, "prompt"),
                     .output = tokens_text(options, "output"),
-                    .statistic = row.medians ? "median" : "mean",
+                    .statistic = row.steady    ? "median of all tokens"
+                                 : row.medians ? "median"
+                                               : "mean",
                     .tpot_measured_s = row.tpot_s,
                     .ttft_measured_s = row.ttft_s,
                     .tokens_per_s_per_gpu_measured = row.output_tokens_per_s_per_gpu,
@@ -156,8 +158,8 @@ class ServerEvaluator {
     if (std::string skipped = settings_.why_skipped(row); !skipped.empty()) return skipped;
     const auto& model = models_.at(row.model);
     const auto& gpu = gpus_.at(row.gpu);
-    if (const auto* reason = std::get_if<std::string>(&model)) return row.model + ": " + *reason;
-    if (const auto* reason = std::get_if<std::string>(&gpu)) return row.gpu + ": " + *reason;
+    if (const auto* reason = std::get_if<std::string>(&model)) return *reason;
+    if (const auto* reason = std::get_if<std::string>(&gpu)) return *reason;
     const std::vector<GivenOption> options = settings_.options_of(row);
     for (const char* length : {"prompt", "output"}) {
       if (tokens_text(options, length).empty())
