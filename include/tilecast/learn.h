@@ -375,7 +375,7 @@ struct ServerPoint {
         "output tokens, forecast", &Self::tokens_per_s_per_gpu);
     field("mean_batch", "", "mean number of sequences in a decode step, forecast",
           &Self::mean_batch);
-    field("options", "", "of the forecast, as the command line has them", &Self::options);
+    field("options", "", "of the forecast: option=value, separated by spaces", &Self::options);
   }
 };
 

@@ -88,7 +88,7 @@ std::string tokens_text(const std::vector<GivenOption>& options, std::string_vie
 std::string options_text(const std::vector<GivenOption>& options) {
   std::vector<std::string> words;
   for (const GivenOption& option : options)
-    words.push_back(fmt::format("--{} {}", option.name, option.text));
+    words.push_back(fmt::format("{}={}", option.name, option.text));
   return join(words, " ");
 }
 
