@@ -638,6 +638,8 @@ class Serving(Record):
     """limit on the time to first token [s]"""
     tpot_s: float | None
     """limit on the time per output token [s]"""
+    inter_token_latency: Distribution | None
+    """between two tokens of a stream, over all tokens of the run; null: outputs of one token"""
     mean_batch: float
     """mean number of sequences in a decode step"""
     busy_share: float
@@ -2024,7 +2026,7 @@ class ServerPoint(Record):
     output: str
     """length of an output, or its range [tokens]"""
     statistic: str
-    """of the times; of all tokens: between them, of a server that is kept full"""
+    """of the times, over requests; of times between tokens over all tokens"""
     tpot_measured_s: float | None
     """time per output token, measured [s]"""
     tpot_s: float | None
@@ -2032,6 +2034,14 @@ class ServerPoint(Record):
     tpot_low_s: float | None
     """80 % interval [s]"""
     tpot_high_s: float | None
+    """80 % interval [s]"""
+    itl_measured_s: float | None
+    """time between two tokens of a stream, measured [s]"""
+    itl_s: float | None
+    """time between two tokens of a stream, forecast [s]"""
+    itl_low_s: float | None
+    """80 % interval [s]"""
+    itl_high_s: float | None
     """80 % interval [s]"""
     ttft_measured_s: float | None
     """time to first token, measured [s]"""

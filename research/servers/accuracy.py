@@ -110,7 +110,7 @@ def prompts_table(program: str, table: Path, assumed: "dict[str, Any]") -> str:
     runs = [("as settings.json says", assumed)]
     runs += [(f"{tokens:,} tokens", evaluate(program, table, with_prompts(tokens))) for tokens in OTHER_PROMPTS]
     for name, evaluation in runs:
-        e = errors_of(evaluation, "tpot")
+        e = errors_of(evaluation, "itl")
         assert e is not None
         text += row(name, e["count"], f"{e['mape_percent']:.1f}", f"{e['median_percent']:.1f}", f"{e['bias_ratio']:.2f}")
     return text
@@ -122,7 +122,7 @@ def main() -> None:
     dsr1 = evaluate(program, data / "servers" / "inferencex_dsr1.csv.xz")
     energy_table = data / "energy" / "mlenergy_llm.csv.xz"
     energy = evaluate(program, energy_table)
-    gaps = {"tpot": "time between tokens"}
+    gaps = {"itl": "time between tokens", "tokens_per_s_per_gpu": "tokens/s/GPU"}
     parts = {
         "others": beside_others(inferencex),
         "inferencex": all_errors(inferencex, METRICS) + "\n" + groups(inferencex, METRICS),

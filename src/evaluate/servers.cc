@@ -109,16 +109,16 @@ ServerPoint point_of(const ServedRow& row, const std::vector<GivenOption>& optio
                     .clients = row.clients,
                     .prompt = tokens_text(options, "prompt"),
                     .output = tokens_text(options, "output"),
-                    .statistic = row.steady    ? "median of all tokens"
-                                 : row.medians ? "median"
-                                               : "mean",
+                    .statistic = row.medians ? "median" : "mean",
                     .tpot_measured_s = row.tpot_s,
+                    .itl_measured_s = row.itl_s,
                     .ttft_measured_s = row.ttft_s,
                     .tokens_per_s_per_gpu_measured = row.output_tokens_per_s_per_gpu,
                     .ttft_use = row.ttft_use,
                     .mean_batch = serving.mean_batch,
                     .options = options_text(options)};
   if (row.tpot_s) point.tpot_s = of_row(row, metrics.tpot);
+  if (row.itl_s && serving.itl) point.itl_s = of_row(row, *serving.itl);
   if (row.ttft_s) point.ttft_s = of_row(row, metrics.ttft);
   if (row.output_tokens_per_s_per_gpu)
     point.tokens_per_s_per_gpu = tokens_per_s_per_gpu(row, metrics);
@@ -203,6 +203,7 @@ std::optional<ErrorSample> sample_of(const std::optional<double>& measured,
 
 constexpr ServerMetric kMetrics[] = {
     {"tpot", [](const ServerPoint& p) { return sample_of(p.tpot_measured_s, p.tpot_s); }},
+    {"itl", [](const ServerPoint& p) { return sample_of(p.itl_measured_s, p.itl_s); }},
     {"ttft",
      [](const ServerPoint& p) {
        return p.ttft_counts() ? sample_of(p.ttft_measured_s, p.ttft_s) : std::nullopt;

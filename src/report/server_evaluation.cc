@@ -30,6 +30,7 @@ struct MetricTitle {
 };
 constexpr std::array kMetricTitles = {
     MetricTitle{"tpot", "TPOT"},
+    MetricTitle{"itl", "ITL"},
     MetricTitle{"ttft", "TTFT"},
     MetricTitle{"tokens_per_s_per_gpu", "tok/s/GPU"},
 };
@@ -66,12 +67,6 @@ TextTable total_rows(const ServerEvaluation& evaluation) {
   return table;
 }
 
-/// Whether times between tokens were measured.
-bool has_gaps(const ServerEvaluation& evaluation) {
-  return std::any_of(evaluation.points.begin(), evaluation.points.end(),
-                     [](const ServerPoint& p) { return p.statistic == "median of all tokens"; });
-}
-
 /// "9.0 (1.05)": median error, forecast / measured.
 std::string error_and_bias(const ServerErrors& e) {
   return fmt::format("{:.1f} ({:.2f})", e.median_percent, e.bias_ratio);
@@ -89,10 +84,23 @@ using GroupErrors = std::map<std::string, const ServerErrors*>;
 /// Of one software and GPU, by model and dtype.
 using PlaceErrors = std::map<std::array<std::string, 2>, GroupErrors>;
 
+/// The figures that a group of the table has.
+std::vector<MetricTitle> titles_of(const PlaceErrors& groups) {
+  std::vector<MetricTitle> titles;
+  for (const MetricTitle& title : kMetricTitles) {
+    if (std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+          return group.second.contains(std::string(title.metric));
+        }))
+      titles.push_back(title);
+  }
+  return titles;
+}
+
 TextTable group_rows(const PlaceErrors& groups) {
   TextTable table{
       .header = {"model", "dtype", "rows"}, .right = {false, false, true}, .fit = {Fit::kEnd}};
-  for (const MetricTitle& title : kMetricTitles) {
+  const std::vector<MetricTitle> titles = titles_of(groups);
+  for (const MetricTitle& title : titles) {
     table.header.emplace_back(title.title);
     table.right.push_back(true);
   }
@@ -100,7 +108,7 @@ TextTable group_rows(const PlaceErrors& groups) {
     int64_t rows = 0;
     for (const auto& [metric, errors] : metrics) rows = std::max(rows, errors->count);
     std::vector<std::string> cells = {without_owner_of(names[0]), names[1], format_integer(rows)};
-    for (const MetricTitle& title : kMetricTitles) {
+    for (const MetricTitle& title : titles) {
       const auto found = metrics.find(std::string(title.metric));
       cells.push_back(found == metrics.end() ? "-" : error_and_bias(*found->second));
     }
@@ -117,12 +125,10 @@ std::string server_evaluation_table(const ServerEvaluation& evaluation, const Ta
     if (is_single_group(e)) groups[{e.software, e.gpu}][{e.model, e.dtype}][e.metric] = &e;
   std::string out = title_lines("Servers in " + evaluation.file, style) + "\n" +
                     format_text_table(total_rows(evaluation), style, 2) + "\n" +
-                    wrapped("covered: share of rows inside the 80 % interval" +
-                                std::string(has_gaps(evaluation)
-                                                ? "; TPOT, measured: the median time between two "
-                                                  "tokens of a server kept full, of all its tokens"
-                                                : ""),
-                            style) +
+                    wrapped(
+                        "covered: share of rows inside the 80 % interval; ITL: time between two "
+                        "tokens of a stream",
+                        style) +
                     "\n";
   for (const auto& [place, errors] : groups)
     out += title_lines(
