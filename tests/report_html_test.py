@@ -56,6 +56,7 @@ REPORTS = {
     "allocate": "allocate_fairness.case",
     "arrivals": "allocate_arrivals.case",
     "sharing_evaluation": "evaluate_sharing.case",
+    "server_evaluation": "evaluate_servers.case",
     "accelerator_evaluation": "accelerator_evaluate.case",
     "tune_evaluation": "evaluate_find.case",
     "calibrate": "calibrate_pairs.case",

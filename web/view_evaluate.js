@@ -232,6 +232,10 @@ const SERVER_FIGURES = {
     title: 'Time per output token', unit: 's', measured: 'tpot_measured_s', forecast: 'tpot_s',
     low: 'tpot_low_s', high: 'tpot_high_s', counts: () => true,
   },
+  itl: {
+    title: 'Time between two tokens', unit: 's', measured: 'itl_measured_s', forecast: 'itl_s',
+    low: 'itl_low_s', high: 'itl_high_s', counts: () => true,
+  },
   ttft: {
     title: 'Time to first token', unit: 's', measured: 'ttft_measured_s', forecast: 'ttft_s',
     low: 'ttft_low_s', high: 'ttft_high_s', counts: (p) => !p.ttft_use || p.ttft_use === 'yes',

@@ -311,7 +311,7 @@ struct ServerErrors {
     using Self = ServerErrors;
     field.is("ServerErrors", "Errors of one figure of measured servers.");
     field("metric", "", "the figure: see the fields of points", &Self::metric,
-          {"tpot", "ttft", "tokens_per_s_per_gpu"});
+          {"tpot", "itl", "ttft", "tokens_per_s_per_gpu"});
     field("software", "", "of the servers; empty: all", &Self::software);
     field("model", "", "as the table names it; empty: all", &Self::model);
     field("gpu", "", "id of the GPU; empty: all", &Self::gpu);
@@ -333,9 +333,10 @@ struct ServerPoint {
   int64_t gpus = 1, tp = 1, dp = 1, ep = 1, clients = 0;
   std::string prompt, output;
   std::string statistic;
-  std::optional<double> tpot_measured_s, ttft_measured_s, tokens_per_s_per_gpu_measured;
+  std::optional<double> tpot_measured_s, itl_measured_s, ttft_measured_s;
+  std::optional<double> tokens_per_s_per_gpu_measured;
   std::string ttft_use;
-  std::optional<Interval> tpot_s, ttft_s, tokens_per_s_per_gpu;
+  std::optional<Interval> tpot_s, itl_s, ttft_s, tokens_per_s_per_gpu;
   double mean_batch = 0;
   std::string options;
 
@@ -358,10 +359,15 @@ struct ServerPoint {
     field("clients", "", "requests at once", &Self::clients);
     field("prompt", "tokens", "length of a prompt, or its range", &Self::prompt);
     field("output", "tokens", "length of an output, or its range", &Self::output);
-    field("statistic", "", "of the times, over requests", &Self::statistic, {"mean", "median"});
+    field("statistic", "", "of the times, over requests; of times between tokens over all tokens",
+          &Self::statistic, {"mean", "median"});
     field("tpot_measured_s", "s", "time per output token, measured", &Self::tpot_measured_s);
     field.interval({"tpot_s", "tpot_low_s", "tpot_high_s"}, "s", "time per output token, forecast",
                    &Self::tpot_s);
+    field("itl_measured_s", "s", "time between two tokens of a stream, measured",
+          &Self::itl_measured_s);
+    field.interval({"itl_s", "itl_low_s", "itl_high_s"}, "s",
+                   "time between two tokens of a stream, forecast", &Self::itl_s);
     field("ttft_measured_s", "s", "time to first token, measured", &Self::ttft_measured_s);
     field("ttft_use", "", "why this time does not count; empty or yes: it does", &Self::ttft_use);
     field.interval({"ttft_s", "ttft_low_s", "ttft_high_s"}, "s", "time to first token, forecast",
@@ -373,7 +379,7 @@ struct ServerPoint {
         "output tokens, forecast", &Self::tokens_per_s_per_gpu);
     field("mean_batch", "", "mean number of sequences in a decode step, forecast",
           &Self::mean_batch);
-    field("options", "", "of the forecast, as the command line has them", &Self::options);
+    field("options", "", "of the forecast: option=value, separated by spaces", &Self::options);
   }
 };
 

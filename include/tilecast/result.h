@@ -1044,6 +1044,7 @@ struct GenerationForecast {
     const ServerMetrics& steady_or_all() const { return steady ? *steady : all; }
     std::optional<double> goodput_requests_per_s;
     std::optional<double> ttft_limit_s, tpot_limit_s;
+    std::optional<Distribution> itl;
     double mean_batch = 0, busy_share = 0;
     double cache_use = 0;
     int64_t preemptions = 0;
@@ -1099,6 +1100,10 @@ struct GenerationForecast {
             &Self::goodput_per_gpu);
       field("ttft_s", "s", "limit on the time to first token", &Self::ttft_limit_s);
       field("tpot_s", "s", "limit on the time per output token", &Self::tpot_limit_s);
+      field(
+          "inter_token_latency", "",
+          "between two tokens of a stream, over all tokens of the run; null: outputs of one token",
+          &Self::itl);
       field("mean_batch", "", "mean number of sequences in a decode step", &Self::mean_batch);
       field("busy_share", "", "share of the time that the server computes", &Self::busy_share);
       field("cache_use", "", "mean share of the cache in use", &Self::cache_use);

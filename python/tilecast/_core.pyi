@@ -638,6 +638,8 @@ class Serving(Record):
     """limit on the time to first token [s]"""
     tpot_s: float | None
     """limit on the time per output token [s]"""
+    inter_token_latency: Distribution | None
+    """between two tokens of a stream, over all tokens of the run; null: outputs of one token"""
     mean_batch: float
     """mean number of sequences in a decode step"""
     busy_share: float
@@ -1970,6 +1972,113 @@ class SharingEvaluation(Record):
     unmatched: list[str]
     """rows that could not be compared, with the reason"""
 
+class ServerErrors(Record):
+    """Errors of one figure of measured servers."""
+    metric: str
+    """the figure: see the fields of points"""
+    software: str
+    """of the servers; empty: all"""
+    model: str
+    """as the table names it; empty: all"""
+    gpu: str
+    """id of the GPU; empty: all"""
+    dtype: str
+    """of the weights; empty: all"""
+    count: int
+    """rows that were compared"""
+    mape_percent: float
+    """mean absolute error [%]"""
+    median_percent: float
+    """median of the absolute errors [%]"""
+    p90_percent: float
+    """90th percentile of the absolute errors [%]"""
+    bias_ratio: float
+    """geometric mean of forecast / measured"""
+    coverage_percent: float
+    """share of rows inside the 80 % interval [%]"""
+
+class ServerPoint(Record):
+    """A measured server beside its forecast."""
+    line: int
+    """of the file"""
+    software: str
+    """of the server"""
+    version: str
+    """of the software"""
+    model: str
+    """as the table names it"""
+    gpu: str
+    """id of the GPU"""
+    dtype: str
+    """of the weights, as the table names it"""
+    gpus: int
+    """of the server"""
+    tp: int
+    """tensor-parallel ranks"""
+    dp: int
+    """data-parallel ranks of attention"""
+    ep: int
+    """expert-parallel ranks"""
+    clients: int
+    """requests at once"""
+    prompt: str
+    """length of a prompt, or its range [tokens]"""
+    output: str
+    """length of an output, or its range [tokens]"""
+    statistic: str
+    """of the times, over requests; of times between tokens over all tokens"""
+    tpot_measured_s: float | None
+    """time per output token, measured [s]"""
+    tpot_s: float | None
+    """time per output token, forecast [s]"""
+    tpot_low_s: float | None
+    """80 % interval [s]"""
+    tpot_high_s: float | None
+    """80 % interval [s]"""
+    itl_measured_s: float | None
+    """time between two tokens of a stream, measured [s]"""
+    itl_s: float | None
+    """time between two tokens of a stream, forecast [s]"""
+    itl_low_s: float | None
+    """80 % interval [s]"""
+    itl_high_s: float | None
+    """80 % interval [s]"""
+    ttft_measured_s: float | None
+    """time to first token, measured [s]"""
+    ttft_use: str
+    """why this time does not count; empty or yes: it does"""
+    ttft_s: float | None
+    """time to first token, forecast [s]"""
+    ttft_low_s: float | None
+    """80 % interval [s]"""
+    ttft_high_s: float | None
+    """80 % interval [s]"""
+    tokens_per_s_per_gpu_measured: float | None
+    """output tokens, measured [1/s]"""
+    tokens_per_s_per_gpu: float | None
+    """output tokens, forecast [1/s]"""
+    tokens_per_s_per_gpu_low: float | None
+    """80 % interval [1/s]"""
+    tokens_per_s_per_gpu_high: float | None
+    """80 % interval [1/s]"""
+    mean_batch: float
+    """mean number of sequences in a decode step, forecast"""
+    options: str
+    """of the forecast: option=value, separated by spaces"""
+
+class ServerEvaluation(Record):
+    """Forecasts against measured servers under load."""
+    schema_version: int
+    """of this schema"""
+    file: str
+    """its name"""
+    errors: list[ServerErrors]
+    """in all, by software, by GPU, and by software, model, GPU and dtype"""
+    points: list[ServerPoint]
+    """all rows that were compared"""
+    unmatched: list[str]
+    """rows that could not be compared, with the reason"""
+
 class TrainError(Record):
     """Errors of one GPU, operator and dtype."""
     gpu: str
@@ -3156,6 +3265,7 @@ class EvaluateKeywords(TypedDict, total=False):
     how: str | None
     series: str | None
     pairs: bool | None
+    servers: Path | None
     points: int | None
     predictor: Literal["learned", "roofline"] | None
     max_memory: int | str | None
@@ -3288,7 +3398,7 @@ class Forecaster:
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gpus: GpuLike | Sequence[GpuLike], **options: Unpack[PlanKeywords]) -> TrainingPlans: ...
     @overload
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
-    def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation: ...
+    def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation | ServerEvaluation: ...
     def share(self, gpu: GpuLike, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
     @overload
     def allocate(self, jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
@@ -3322,7 +3432,7 @@ def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, gp
 @overload
 def plan(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
 def shard(tables: Path, *, cluster: Path, **options: Unpack[ShardKeywords]) -> Placement: ...
-def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation: ...
+def evaluate(path: Path, gpu: str | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation | ServerEvaluation: ...
 def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[TrainKeywords]) -> Training | CollectiveTraining: ...
 def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...

@@ -141,7 +141,8 @@ ServerSettings ServerSettings::read(const std::string& file) {
   if (object.has("models")) {
     const JsonObject models = object.object("models");
     for (const auto& item : models.json().items())
-      settings.models.emplace(item.key(), models.string(item.key()));
+      settings.models.emplace(
+          item.key(), item.value().is_object() ? item.value().dump() : models.string(item.key()));
   }
   const auto rules = json.find("rules");
   if (rules == json.end()) return settings;
@@ -184,7 +185,9 @@ std::vector<GivenOption> ServerSettings::options_of(const ServedRow& row) const 
 
 ModelRef ServerSettings::model_of(const std::string& name) const {
   const auto found = models.find(name);
-  if (found != models.end()) return load_model_ref(found->second);
+  if (found != models.end())
+    return found->second.starts_with('{') ? model_from_text(found->second, name)
+                                          : load_model_ref(found->second);
   try {
     return load_model_ref(name);
   } catch (const Error& error) {

@@ -3,7 +3,7 @@
 // What the rows of measured servers do not say: the models behind their names, and options of the
 // forecasts that follow from the software's launch scripts.
 //
-//   {"models": {"meta-llama--Meta-Llama-3.1-70B": "llama-3.1-70b"},
+//   {"models": {"meta-llama--Meta-Llama-3.1-70B": "llama-3.1-70b", "tiny": {"model_type": ...}},
 //    "rules": [{"match": {"software": "vllm", "gpu": ["nvidia-h100-sxm5-80gb"]},
 //               "options": {"max_num_seqs": "{clients}"},
 //               "source": "launch scripts"},
@@ -31,7 +31,7 @@ struct ServerRule {
 };
 
 struct ServerSettings {
-  std::map<std::string, std::string> models;  ///< names of bundled models or paths
+  std::map<std::string, std::string> models;  ///< bundled models, paths, or contents of configs
   std::vector<ServerRule> rules;              ///< later ones win
 
   /// Reads a file, or its content, which starts with "{". Throws Error{kInput} for unknown keys,

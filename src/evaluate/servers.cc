@@ -88,7 +88,7 @@ std::string tokens_text(const std::vector<GivenOption>& options, std::string_vie
 std::string options_text(const std::vector<GivenOption>& options) {
   std::vector<std::string> words;
   for (const GivenOption& option : options)
-    words.push_back(fmt::format("--{} {}", option.name, option.text));
+    words.push_back(fmt::format("{}={}", option.name, option.text));
   return join(words, " ");
 }
 
@@ -111,12 +111,14 @@ ServerPoint point_of(const ServedRow& row, const std::vector<GivenOption>& optio
                     .output = tokens_text(options, "output"),
                     .statistic = row.medians ? "median" : "mean",
                     .tpot_measured_s = row.tpot_s,
+                    .itl_measured_s = row.itl_s,
                     .ttft_measured_s = row.ttft_s,
                     .tokens_per_s_per_gpu_measured = row.output_tokens_per_s_per_gpu,
                     .ttft_use = row.ttft_use,
                     .mean_batch = serving.mean_batch,
                     .options = options_text(options)};
   if (row.tpot_s) point.tpot_s = of_row(row, metrics.tpot);
+  if (row.itl_s && serving.itl) point.itl_s = of_row(row, *serving.itl);
   if (row.ttft_s) point.ttft_s = of_row(row, metrics.ttft);
   if (row.output_tokens_per_s_per_gpu)
     point.tokens_per_s_per_gpu = tokens_per_s_per_gpu(row, metrics);
@@ -156,8 +158,8 @@ class ServerEvaluator {
     if (std::string skipped = settings_.why_skipped(row); !skipped.empty()) return skipped;
     const auto& model = models_.at(row.model);
     const auto& gpu = gpus_.at(row.gpu);
-    if (const auto* reason = std::get_if<std::string>(&model)) return row.model + ": " + *reason;
-    if (const auto* reason = std::get_if<std::string>(&gpu)) return row.gpu + ": " + *reason;
+    if (const auto* reason = std::get_if<std::string>(&model)) return *reason;
+    if (const auto* reason = std::get_if<std::string>(&gpu)) return *reason;
     const std::vector<GivenOption> options = settings_.options_of(row);
     for (const char* length : {"prompt", "output"}) {
       if (tokens_text(options, length).empty())
@@ -201,6 +203,7 @@ std::optional<ErrorSample> sample_of(const std::optional<double>& measured,
 
 constexpr ServerMetric kMetrics[] = {
     {"tpot", [](const ServerPoint& p) { return sample_of(p.tpot_measured_s, p.tpot_s); }},
+    {"itl", [](const ServerPoint& p) { return sample_of(p.itl_measured_s, p.itl_s); }},
     {"ttft",
      [](const ServerPoint& p) {
        return p.ttft_counts() ? sample_of(p.ttft_measured_s, p.ttft_s) : std::nullopt;

@@ -162,7 +162,7 @@ TEST_F(ServerFiles, RowsAreAskedAsUsersAsk) {
 // those of the two times.
 TEST_F(ServerFiles, DerivedThroughputIsComparedWithDerivedThroughput) {
   const std::string row =
-      "H100,1,llama-3.2-1b,vllm,,bf16,,1,1,1,4,16,100,100,20,20,0.05,0.004,yes,";
+      "H100,1,llama-3.2-1b,vllm,,bf16,,1,1,1,4,18,100,100,20,20,0.05,0.004,yes,";
   const double implied = 4 * 20 / (0.05 + 19 * 0.004);
   const ServerEvaluation result =
       evaluate_servers(forecaster(), table(row + std::to_string(implied) + "\n" + row + "600\n"));

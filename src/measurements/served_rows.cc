@@ -122,7 +122,7 @@ std::string why_left_out(const ServedCells& cells) {
 }
 
 void check_measured(const ServedCells& cells, const ServedRow& row, std::string_view column) {
-  if (!row.ttft_s && !row.tpot_s && !row.output_tokens_per_s_per_gpu)
+  if (!row.ttft_s && !row.tpot_s && !row.itl_s && !row.output_tokens_per_s_per_gpu)
     cells.fail(column, "expected a measurement in one of the columns, found none");
   if (row.gpus != row.tp * row.dp && row.left_out.empty())
     cells.fail("gpus", fmt::format("expected tp x dp = {}, found {}", row.tp * row.dp, row.gpus));
@@ -149,12 +149,15 @@ ServedRow kept_full(const CsvTable& table, size_t index) {
   ServedRow row = common_row(table, index, cells);
   row.clients = cells.required("max_num_seqs");
   if (const auto mean = cells.positive("output_mean", kMostTokens)) {
-    const int64_t tokens = std::max<int64_t>(1, std::llround(*mean));
-    row.output = TokenRange{tokens, tokens};
+    // Of the lengths the mean alone is recorded. Equal ones would let all sequences end, and all
+    // prompts start, at once: they are taken to vary by half of the mean.
+    const double half = 0.5 * *mean;
+    row.output = TokenRange{std::max<int64_t>(1, std::llround(half)),
+                            std::max<int64_t>(1, std::llround(3 * half))};
   }
   row.medians = true;
   row.steady = true;
-  row.tpot_s = cells.positive("itl_median_s", kMostSeconds);
+  row.itl_s = cells.positive("itl_median_s", kMostSeconds);
   if (const auto rate = cells.positive("output_tokens_per_s", kMostTokens))
     row.output_tokens_per_s_per_gpu = *rate / static_cast<double>(row.gpus);
   if (is_set(cells, "host_bound")) row.left_out = "bound by the host, as the table says";

@@ -33,6 +33,7 @@ struct ServedRow {
   /// The run was measured while the server was full; else its start and end count.
   bool steady = false;
   std::optional<double> ttft_s, tpot_s;
+  std::optional<double> itl_s;  ///< median time between two tokens of a stream, of all tokens
   std::string ttft_use;
   std::optional<double> output_tokens_per_s_per_gpu;
   std::string left_out;  ///< why the row is no single server of the model alone; "": it is

@@ -70,11 +70,13 @@ TEST(ServedRows, ServersKeptFullHaveTheirSequencesAsClients) {
                             "H100,2,gpt2,vllm,bf16,2,1,1,32,86.6,0.01,640,1\n");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].clients, 32);
-  EXPECT_EQ(rows[0].output->high, 87);
+  EXPECT_EQ(rows[0].output->low, 43);
+  EXPECT_EQ(rows[0].output->high, 130);
   EXPECT_FALSE(rows[0].prompt);
   EXPECT_TRUE(rows[0].medians);
   EXPECT_TRUE(rows[0].steady);
-  EXPECT_DOUBLE_EQ(*rows[0].tpot_s, 0.01);
+  EXPECT_DOUBLE_EQ(*rows[0].itl_s, 0.01);
+  EXPECT_FALSE(rows[0].tpot_s);
   EXPECT_DOUBLE_EQ(*rows[0].output_tokens_per_s_per_gpu, 320);
   EXPECT_NE(rows[1].left_out, "");
 }

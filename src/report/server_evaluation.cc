@@ -2,13 +2,13 @@
 //
 //   Servers in inferencex.csv.xz
 //
-//     figure          of      rows  mean %  median %  p90 %   bias  in interval %
-//     TPOT            all    1,557    15.7       8.8   38.4  1.001           48.3
+//     figure  of    rows  mean %  median %  p90 %   bias  covered %
+//     TPOT    all  1,557    15.8       8.8   32.9  1.012       48.0
 //
-//   Median errors (forecast / measured)
+//   Median error % (forecast / measured): vllm on nvidia-b200-sxm-180gb
 //
-//     software  model         gpu                    dtype  rows       TPOT %       TTFT %  ...
-//     trtllm    gpt-oss-120b  nvidia-b200-sxm-180gb  mxfp4    90  14.1 (1.12)  37.0 (0.42)
+//     model         dtype  rows         TPOT         TTFT    tok/s/GPU
+//     gpt-oss-120b  mxfp4    66  13.1 (1.15)  51.9 (0.50)  11.1 (0.87)
 
 #include <fmt/format.h>
 
@@ -30,8 +30,9 @@ struct MetricTitle {
 };
 constexpr std::array kMetricTitles = {
     MetricTitle{"tpot", "TPOT"},
+    MetricTitle{"itl", "ITL"},
     MetricTitle{"ttft", "TTFT"},
-    MetricTitle{"tokens_per_s_per_gpu", "tokens/s/GPU"},
+    MetricTitle{"tokens_per_s_per_gpu", "tok/s/GPU"},
 };
 
 std::string_view title_of_metric(const std::string& metric) {
@@ -50,7 +51,7 @@ std::string rows_of(const ServerErrors& e) {
 
 TextTable total_rows(const ServerEvaluation& evaluation) {
   TextTable table{
-      .header = {"figure", "of", "rows", "mean %", "median %", "p90 %", "bias", "in interval %"},
+      .header = {"figure", "of", "rows", "mean %", "median %", "p90 %", "bias", "covered %"},
       .right = {false, false, true, true, true, true, true, true},
       .fit = {Fit::kFront}};
   for (const MetricTitle& title : kMetricTitles) {
@@ -71,22 +72,43 @@ std::string error_and_bias(const ServerErrors& e) {
   return fmt::format("{:.1f} ({:.2f})", e.median_percent, e.bias_ratio);
 }
 
-TextTable group_rows(const ServerEvaluation& evaluation) {
-  TextTable table{.header = {"software", "model", "gpu", "dtype", "rows"},
-                  .right = {false, false, false, false, true},
-                  .fit = {Fit::kFront, Fit::kEnd, Fit::kFront}};
+/// "Llama-3.1-8B" of "meta-llama--Llama-3.1-8B".
+std::string without_owner_of(const std::string& model) {
+  const size_t dashes = model.find("--"), slash = model.rfind('/');
+  if (dashes != std::string::npos) return model.substr(dashes + 2);
+  return slash == std::string::npos ? model : model.substr(slash + 1);
+}
+
+/// Errors of one model, GPU and dtype by metric.
+using GroupErrors = std::map<std::string, const ServerErrors*>;
+/// Of one software and GPU, by model and dtype.
+using PlaceErrors = std::map<std::array<std::string, 2>, GroupErrors>;
+
+/// The figures that a group of the table has.
+std::vector<MetricTitle> titles_of(const PlaceErrors& groups) {
+  std::vector<MetricTitle> titles;
   for (const MetricTitle& title : kMetricTitles) {
-    table.header.push_back(fmt::format("{} %", title.title));
+    if (std::any_of(groups.begin(), groups.end(), [&](const auto& group) {
+          return group.second.contains(std::string(title.metric));
+        }))
+      titles.push_back(title);
+  }
+  return titles;
+}
+
+TextTable group_rows(const PlaceErrors& groups) {
+  TextTable table{
+      .header = {"model", "dtype", "rows"}, .right = {false, false, true}, .fit = {Fit::kEnd}};
+  const std::vector<MetricTitle> titles = titles_of(groups);
+  for (const MetricTitle& title : titles) {
+    table.header.emplace_back(title.title);
     table.right.push_back(true);
   }
-  std::map<std::array<std::string, 4>, std::map<std::string, const ServerErrors*>> groups;
-  for (const ServerErrors& e : evaluation.errors)
-    if (is_single_group(e)) groups[{e.software, e.model, e.gpu, e.dtype}][e.metric] = &e;
   for (const auto& [names, metrics] : groups) {
     int64_t rows = 0;
     for (const auto& [metric, errors] : metrics) rows = std::max(rows, errors->count);
-    std::vector<std::string> cells = {names[0], names[1], names[2], names[3], format_integer(rows)};
-    for (const MetricTitle& title : kMetricTitles) {
+    std::vector<std::string> cells = {without_owner_of(names[0]), names[1], format_integer(rows)};
+    for (const MetricTitle& title : titles) {
       const auto found = metrics.find(std::string(title.metric));
       cells.push_back(found == metrics.end() ? "-" : error_and_bias(*found->second));
     }
@@ -98,11 +120,22 @@ TextTable group_rows(const ServerEvaluation& evaluation) {
 }  // namespace
 
 std::string server_evaluation_table(const ServerEvaluation& evaluation, const TableStyle& style) {
-  return title_lines("Servers in " + evaluation.file, style) + "\n" +
-         format_text_table(total_rows(evaluation), style, 2) + "\n" +
-         title_lines("Median errors, with forecast / measured in brackets", style) + "\n" +
-         format_text_table(group_rows(evaluation), style, 2) + "\n" +
-         unmatched_lines(evaluation.unmatched, style);
+  std::map<std::array<std::string, 2>, PlaceErrors> groups;
+  for (const ServerErrors& e : evaluation.errors)
+    if (is_single_group(e)) groups[{e.software, e.gpu}][{e.model, e.dtype}][e.metric] = &e;
+  std::string out = title_lines("Servers in " + evaluation.file, style) + "\n" +
+                    format_text_table(total_rows(evaluation), style, 2) + "\n" +
+                    wrapped(
+                        "covered: share of rows inside the 80 % interval; ITL: time between two "
+                        "tokens of a stream",
+                        style) +
+                    "\n";
+  for (const auto& [place, errors] : groups)
+    out += title_lines(
+               fmt::format("Median error % (forecast / measured): {} on {}", place[0], place[1]),
+               style) +
+           "\n" + format_text_table(group_rows(errors), style, 2) + "\n";
+  return out + unmatched_lines(evaluation.unmatched, style);
 }
 
 }  // namespace tilecast

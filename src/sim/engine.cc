@@ -66,6 +66,9 @@ void Engine::receive(size_t request, double at_s) {
   }
   end_decode_run(*to);
   if (!to->running && !to->has_work) to->ready_s = std::max(to->ready_s, at_s);
+  // Of a prefill worker's request the first token is there.
+  if (to->ranks[rank].request(request).written > 0)
+    to->first_tokens.emplace_back(shared_.times[request].first_s, 1);
   to->ranks[rank].waiting.push_back(request);
   to->has_work = true;
   to->in_flight[rank] += 1;
@@ -199,11 +202,15 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
 
 void Engine::finish_step(Lane& lane, std::vector<Answered>& answered) {
   const size_t before = answered.size();
+  int64_t first_tokens = 0;
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
     ServerState& state = lane.ranks[r];
     const size_t before_rank = answered.size();
     for (const Scheduled& s : lane.step[r]) {
-      if (!advance_request(state, s, lane.steps, lane.end_s)) continue;
+      const bool begun = state.request(s.request).written > 0;
+      const bool answers = advance_request(state, s, lane.steps, lane.end_s);
+      first_tokens += !begun && state.request(s.request).written > 0 && !answers ? 1 : 0;
+      if (!answers) continue;
       state.release(state.request(s.request));
       in_flight_ -= 1;
       lane.in_flight[r] -= 1;
@@ -214,6 +221,7 @@ void Engine::finish_step(Lane& lane, std::vector<Answered>& answered) {
       return state.requests[index].written == state.requests[index].spec.output;
     });
   }
+  if (first_tokens > 0) lane.first_tokens.emplace_back(lane.end_s, first_tokens);
   // With one batch, whoever waits goes on waiting until a request is answered.
   if (lane.alike && lane.decodes && !lane.arrived &&
       ((lanes_.size() == 1 && answered.size() == before) || nobody_waits(lane)))

@@ -5,10 +5,12 @@
 
 #include <limits>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "sim/decode_run.h"
 #include "sim/scheduler.h"
+#include "sim/token_gaps.h"
 
 namespace tilecast {
 
@@ -44,6 +46,7 @@ class Engine {
   int64_t steps() const { return steps_; }
   int64_t decoded() const { return decoded_; }
   int64_t preemptions() const;
+  const TokenGaps& gaps() const { return gaps_; }
 
  private:
   /// One of the batches in the pipeline.
@@ -68,6 +71,10 @@ class Engine {
     bool taken = false;                 ///< … and `decode_run` has counted them
     bool arrived = false;               ///< a request came while they ran
     std::vector<ServingBatch> batches;  ///< of the last step
+    /// Sequences that decode for the first time in the next step that decodes: when they got their
+    /// first tokens, how many.
+    std::vector<std::pair<double, int64_t>> first_tokens;
+    double decode_ended_s = 0;  ///< when the last step that decodes has ended
   };
   double next_of(const Lane& lane) const;
   double earliest_s() const;
@@ -77,7 +84,8 @@ class Engine {
   void run(Lane& lane, bool undisturbed);
   bool continue_decode_run(Lane& lane, double until_s);
   void place(Lane& lane);
-  void account(const Lane& lane, int64_t grown);
+  void account(Lane& lane, int64_t grown);
+  void note_gaps(Lane& lane);
   int64_t all_free() const;
   void cut(Lane& lane, double at_s);
   void end_decode_run(Lane& lane);
@@ -105,6 +113,7 @@ class Engine {
   int64_t in_flight_ = 0, steps_ = 0, decoded_ = 0;
   int64_t vain_rounds_ = 0;  ///< in which no batch could run
   double busy_s_ = 0, used_block_s_ = 0;
+  TokenGaps gaps_;
 };
 
 }  // namespace tilecast

@@ -191,9 +191,27 @@ int64_t Engine::all_free() const {
   return std::accumulate(free_blocks_.begin(), free_blocks_.end(), int64_t{0});
 }
 
+/// The times between tokens of the steps. Prompts may come between: SGLang's have steps of their
+/// own.
+void Engine::note_gaps(Lane& lane) {
+  int64_t decoding = 0;
+  for (const ServingBatch& batch : lane.batches) decoding += batch.decoding;
+  if (decoding == 0) return;
+  gaps_.add(lane.step_s, decoding * (lane.steps - 1));
+  const double first_ends_s = lane.end_s - lane.step_s * static_cast<double>(lane.steps - 1);
+  for (const auto& [at_s, sequences] : lane.first_tokens) {
+    gaps_.add(first_ends_s - at_s, std::min(sequences, decoding));
+    decoding -= std::min(sequences, decoding);
+  }
+  gaps_.add(first_ends_s - lane.decode_ended_s, decoding);
+  lane.first_tokens.clear();
+  lane.decode_ended_s = lane.end_s;
+}
+
 /// Counts steps when they are sure to run. `grown`: blocks that they have added to the caches, one
 /// after the other.
-void Engine::account(const Lane& lane, int64_t grown) {
+void Engine::account(Lane& lane, int64_t grown) {
+  note_gaps(lane);
   const auto steps = static_cast<double>(lane.steps);
   // A stage is busy for its part of the time.
   const double busy = lane.step_s * steps / static_cast<double>(lane.stage_s.size());

@@ -219,12 +219,15 @@ class ServingSimulation {
     ServingResult result = summarize(std::move(times_), static_cast<int64_t>(most_in_flight_));
     int64_t steps = 0, decoded = 0;
     double used = 0;
+    TokenGaps gaps;
     for (const Engine& engine : main_->engines) {
       steps += engine.steps();
       decoded += engine.decoded();
       used += engine.used_block_s();
       result.preemptions += engine.preemptions();
+      gaps.add(engine.gaps());
     }
+    result.itl = gaps.summary();
     const ServerLimits& limits = fleet_.pool.limits;
     const double busy_s = main_->busy_s();
     const auto servers = static_cast<double>(fleet_.pool.servers);

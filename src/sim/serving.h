@@ -135,6 +135,9 @@ struct ServingResult {
   /// time in which they come. nullopt where the run is too short (or the queue grows, so that no
   /// part is steady).
   std::optional<RequestSummary> steady;
+  /// Between two tokens of a sequence, over all tokens of the run but first ones: the client's view
+  /// of a stream. All zero: outputs have one token.
+  LatencySummary itl;
   int64_t most_in_flight = 0;  ///< requests that waited or ran at the same time, at most
   double mean_batch = 0;       ///< sequences that decode in a step
   double busy_share = 0;       ///< of the time that the server works
