@@ -62,13 +62,17 @@ const ClpApi& clp();
 /// global variables and write messages.
 class SolverTurn {
  public:
-  SolverTurn() : lock_(mutex()) { sigaction(SIGINT, nullptr, &before_); }
+  SolverTurn() : lock_(loaded_mutex()) { sigaction(SIGINT, nullptr, &before_); }
   ~SolverTurn() { sigaction(SIGINT, &before_, nullptr); }
   SolverTurn(const SolverTurn&) = delete;
   SolverTurn& operator=(const SolverTurn&) = delete;
 
  private:
-  static std::mutex& mutex() {
+  /// The libraries are loaded before the output is quiet: in a process without C++ streams, as
+  /// Python is, std::cout begins with them and keeps the stdout that it finds.
+  static std::mutex& loaded_mutex() {
+    cbc();
+    clp();
     static std::mutex one;
     return one;
   }
