@@ -85,9 +85,10 @@ struct Execution {
   /// Clock of the GPU: "boost" or "base", as in its data sheet, or a number of MHz.
   std::string clocks = "boost";
   /// Time that the host needs for each kernel that it launches; 0: launches are free. Default: 20
-  /// us with PyTorch, 5 us with serving software. On an H100's host, models of Transformers 5.17
-  /// took 19 to 57 us a kernel in eager PyTorch 2.11 (data/measurements); the launch itself takes 4
-  /// of these. The default is the least of them, 20 us. The other number is a guess.
+  /// us with PyTorch, vLLM and SGLang, 50 us with TensorRT-LLM. On an H100's host, models of
+  /// Transformers 5.17 took 19 to 57 us a kernel in eager PyTorch 2.11 (data/measurements); the
+  /// launch itself takes 4 of these. The default is the least of them, 20 us. The other number is a
+  /// guess.
   std::optional<double> host_launch_s;
   /// For decode steps; the kernels of a prefill are always launched one by one.
   bool cuda_graphs = true;
@@ -112,8 +113,8 @@ struct Execution {
   std::optional<int64_t> skew_percent;
   /// Time between two steps of text generation in which the GPU computes nothing of the model, or
   /// small kernels outside of the CUDA graph only: inputs are copied, tokens drawn and sent back.
-  /// Default: 0 with PyTorch, whose kernels wait for the host in any case, else 100 us. A guess: 30
-  /// short kernels and copies of about 3 us; a profile of a server's decode steps would settle it.
+  /// Default: 0 with PyTorch, whose kernels wait for the host in any case, else the software's, by
+  /// its version (data/software).
   std::optional<double> step_overhead_s;
   /// The same for each sequence of the step; default: the software's.
   std::optional<double> sequence_overhead_s;

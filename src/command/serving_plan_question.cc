@@ -15,17 +15,20 @@ namespace {
 constexpr const char* kServingOptions[] = {"prompt",
                                            "output",
                                            "software",
+                                           "software-version",
                                            "max-num-seqs",
                                            "max-num-batched-tokens",
                                            "gpu-memory-utilization",
                                            "max-model-len",
                                            "prefix-hit-rate",
                                            "server-overhead-s",
+                                           "request-turn-us",
                                            "ttft-s",
                                            "tpot-s",
                                            "cuda-graphs",
                                            "skew",
                                            "step-overhead-us",
+                                           "sequence-overhead-us",
                                            "clocks"};
 
 std::vector<ServingHardware> hardware_of(const PlanQuestion& asked) {

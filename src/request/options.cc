@@ -163,9 +163,8 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .value = "US",
        .unit = "us",
        .default_value = "20",
-       .help =
-           "time that the host needs for each kernel that it launches (5 with serving software); "
-           "0: none, as with CUDA graphs",
+       .help = "time that the host needs for each kernel that it launches (50 with TensorRT-LLM); "
+               "0: none, as with CUDA graphs",
        .min = 0,
        .max = 1e6,
        .per_unit = 1e6},

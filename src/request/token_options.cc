@@ -210,9 +210,11 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .access = field<[](auto& r) -> auto& { return r.execution.step_overhead_s; }>(),
        .value = "US",
        .unit = "us",
-       .default_value = "100",
+       .default_value = "the software's",
        .help = "time between two steps for inputs, sampling and scheduling, in which the GPU "
-               "computes nothing of the model (0 with PyTorch)",
+               "computes nothing of the model: 100 us with vLLM and TensorRT-LLM, 500 with SGLang, "
+               "0 with "
+               "PyTorch; earlier versions take longer",
        .min = 0,
        .max = 1e6,
        .per_unit = 1e6},
@@ -232,8 +234,9 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .access = field<[](auto& r) -> auto& { return r.execution.host_launch_s; }>(),
        .value = "US",
        .unit = "us",
-       .default_value = "5",
-       .help = "time that the host needs for each kernel that it launches (20 with PyTorch)",
+       .default_value = "the software's",
+       .help =
+           "time that the host needs for each kernel that it launches: 20 us, 50 with TensorRT-LLM",
        .min = 0,
        .max = 1e6,
        .per_unit = 1e6},

@@ -84,7 +84,8 @@ void add_ranks(Words& words, const Forecast& f) {
 
 void add_software(Words& words, const Execution& e) {
   const SoftwareDef& software = software_def(e.software.value_or(Software{}));
-  words.push_back(fmt::format("{}, {:.3g} us of the host a launch", software.title,
+  const std::string version = e.software_version.empty() ? "" : " " + printable(e.software_version);
+  words.push_back(fmt::format("{}{}, {:.3g} us of the host a launch", software.title, version,
                               1e6 * e.host_launch_s.value_or(software.costs.host_launch_s)));
 }
 
@@ -114,7 +115,14 @@ std::vector<std::string> assumptions(const GenerationForecast& f) {
   Words words = {with_source(f.dtype, f.dtype_source), "cache " + f.kv_dtype};
   add_software(words, e);
   words.emplace_back(e.cuda_graphs ? "CUDA graphs in decode" : "no CUDA graphs");
-  words.push_back(fmt::format("{:.3g} us between steps", 1e6 * e.step_overhead_s.value_or(0)));
+  words.push_back(fmt::format("{} between steps", format_seconds(e.step_overhead_s.value_or(0))));
+  if (e.sequence_overhead_s.value_or(0) > 0)
+    words.push_back(fmt::format("and {} a sequence", format_seconds(*e.sequence_overhead_s)));
+  if (f.continuous)
+    words.push_back(fmt::format("{} of a request outside of steps, {} of it in turn",
+                                format_seconds(f.used.load.server_overhead_s.value_or(0) +
+                                               f.used.load.request_turn_s.value_or(0)),
+                                format_seconds(f.used.load.request_turn_s.value_or(0))));
   words.push_back(
       fmt::format("steps of {} tokens at most", format_integer(e.max_num_batched_tokens)));
   if (f.pool) words.push_back(fmt::format("{} {:.3g}", f.pool->rule, f.pool->fraction));

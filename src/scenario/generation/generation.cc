@@ -107,6 +107,9 @@ class Generation {
     f.used.execution.software = o_.execution.software;
     f.used.execution.skew_percent = served_skew(o_, served_.modules);
     f.used.execution.step_overhead_s = o_.execution.step_overhead_s;
+    f.used.execution.sequence_overhead_s = o_.execution.sequence_overhead_s;
+    f.used.load.server_overhead_s = o_.load.server_overhead_s;
+    f.used.load.request_turn_s = o_.load.request_turn_s;
     f.used.execution.dtype = f.dtype;
     f.used.execution.kv_dtype = f.kv_dtype;
     f.lengths_vary = !asked_.load.trace.empty() || asked_.load.max_prompt > asked_.prompt ||

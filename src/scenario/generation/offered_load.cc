@@ -36,6 +36,9 @@ Request typical_request(const Request& o) {
   if (!e.step_overhead_s) e.step_overhead_s = costs.step_overhead_s;
   if (!e.sequence_overhead_s) e.sequence_overhead_s = costs.sequence_overhead_s;
   if (o.kind != RequestKind::kServe) return typical;
+  Load& load = typical.load;
+  if (!load.server_overhead_s) load.server_overhead_s = costs.request_overhead_s;
+  if (!load.request_turn_s) load.request_turn_s = costs.request_turn_s;
   typical.prompt = mean(o.prompt, o.load.max_prompt);
   typical.output = mean(o.output, o.load.max_output);
   if (o.load.trace.empty()) return typical;
