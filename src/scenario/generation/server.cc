@@ -64,6 +64,8 @@ class ServerCosts {
 /// The limits of a server but the number of its cache blocks.
 ServerLimits server_limits(const ServedModel& served) {
   ServerLimits limits = make_limits(served.asked);
+  // States of recurrent layers are not kept: their prefix cache is off by default.
+  limits.keeps_preempted = served.decoder().recurrent_layers == 0;
   limits.dp = served.plan.dp;
   limits.pp = served.plan.pp;
   limits.tokens_per_step = tokens_per_step(served.asked.deployment.speculation);
