@@ -102,6 +102,10 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.rate = asked.rate;
   result.concurrency = asked.concurrency;
   result.trace = !asked.trace.empty();
+  if (result.trace) {
+    for (const RequestTimes& r : s.requests)
+      result.traced.push_back({r.sent_s, r.first_s, r.last_s});
+  }
   result.max_num_seqs = limits.max_num_seqs;
   result.max_num_batched_tokens = limits.max_num_batched_tokens;
   // One server, over its data-parallel ranks.
