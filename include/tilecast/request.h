@@ -92,6 +92,8 @@ struct Execution {
   std::optional<double> host_launch_s;
   /// For decode steps; the kernels of a prefill are always launched one by one.
   bool cuda_graphs = true;
+  /// vLLM from release 0.21 on: captured graphs are among what gpu_memory_utilization limits.
+  bool count_cuda_graphs = false;
   /// Data-parallel ranks; for text generation of one server, which divide the sequences in
   /// attention, and share the experts. Each of them has `tp` GPUs in every stage.
   int64_t dp = 1;

@@ -972,6 +972,20 @@ struct PrefillPoolForecast {
   }
 };
 
+/// A request of a trace. Seconds from the trace's first arrival.
+struct TracedRequest {
+  double arrival_s = 0, first_token_s = 0, last_token_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("TracedRequest", "When a request of a trace came and was answered.");
+    field("arrival_s", "s", "since the start of the trace, as all three",
+          &TracedRequest::arrival_s);
+    field("first_token_s", "s", "the first token is there", &TracedRequest::first_token_s);
+    field("last_token_s", "s", "the last token is there", &TracedRequest::last_token_s);
+  }
+};
+
 /// A decode step with `kv_tokens` tokens in the cache of each sequence.
 struct CoursePoint {
   int64_t kv_tokens = 0;
@@ -1051,6 +1065,7 @@ struct GenerationForecast {
     bool keeps_up = true;
     int64_t replicas = 1;
     std::optional<PrefillPoolForecast> prefill_pool;
+    std::vector<TracedRequest> traced;  ///< empty: the requests came from no trace
 
     std::optional<double> goodput_per_gpu() const {
       if (!goodput_requests_per_s) return std::nullopt;
@@ -1110,6 +1125,8 @@ struct GenerationForecast {
       field("preemptions", "", "sequences that were put back for lack of cache",
             &Self::preemptions);
       field("keeps_up", "", "the queue does not grow without bound", &Self::keeps_up);
+      field("traced_requests", "", "each request of a trace, in the order of arrival",
+            &Self::traced);
     }
   };
   std::optional<Serving> serving;

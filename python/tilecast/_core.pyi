@@ -592,6 +592,15 @@ class PrefillPool(Record):
     mean_transfer_s: float
     """the same, mean of all requests, with waiting for the link [s]"""
 
+class TracedRequest(Record):
+    """When a request of a trace came and was answered."""
+    arrival_s: float
+    """since the start of the trace, as all three [s]"""
+    first_token_s: float
+    """the first token is there [s]"""
+    last_token_s: float
+    """the last token is there [s]"""
+
 class Serving(Record):
     """A server under load."""
     rate: float | None
@@ -650,6 +659,8 @@ class Serving(Record):
     """sequences that were put back for lack of cache"""
     keeps_up: bool
     """the queue does not grow without bound"""
+    traced_requests: list[TracedRequest]
+    """each request of a trace, in the order of arrival"""
 
 class GenerationForecast(_GenerationForecast):
     """The forecast of text generation."""
@@ -2713,6 +2724,7 @@ class ForecastKeywords(TypedDict, total=False):
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
+    count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
@@ -2790,6 +2802,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
+    count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
@@ -2867,6 +2880,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
+    count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
@@ -2944,6 +2958,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
+    count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
@@ -3021,6 +3036,7 @@ class OccupancyKeywords(TypedDict, total=False):
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
+    count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
@@ -3103,6 +3119,7 @@ class CompareKeywords(TypedDict, total=False):
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
+    count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None

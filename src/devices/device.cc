@@ -245,6 +245,7 @@ Device slice_of(const Device& device, std::string_view profile) {
   result.name = device.name + ", slice " + found->name;
   result.aliases.clear();
   result.slices.clear();
+  result.is_slice = true;
   std::erase_if(result.links, [](const Link& link) { return link.kind != "pcie"; });
   const double memory = static_cast<double>(found->memory_eighths) / kMemorySlices;
   result.memory_bytes = found->memory_bytes;

@@ -142,6 +142,7 @@ struct Device {
   double memory_bytes_per_s = 0;
   std::vector<Link> links;
   std::vector<Slice> slices;  ///< into which it can be divided
+  bool is_slice = false;      ///< its memory_bytes are what programs see
   std::variant<Gpu, Accelerator> chip;
   /// Fields that the file leaves out, with the values used instead.
   std::vector<std::string> warnings;

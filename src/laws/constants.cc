@@ -37,6 +37,7 @@ LawConstants stored_laws() {
 
 void ChipConstants::describe(ConstantTable& table) {
   table.add("gddr_dram_share", gddr_dram_share);
+  table.add("inline_ecc_share", inline_ecc_share);
   table.add("hbm_dram_share", hbm_dram_share);
   table.add("hbm3_dram_share", hbm3_dram_share);
   table.add("launch_reference_hz", launch_reference_hz);

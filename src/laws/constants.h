@@ -21,7 +21,7 @@ namespace tilecast {
 
 /// What kernels reach of a data sheet, whatever their kind.
 struct ChipConstants {
-  double gddr_dram_share, hbm_dram_share, hbm3_dram_share, launch_reference_hz;
+  double gddr_dram_share, inline_ecc_share, hbm_dram_share, hbm3_dram_share, launch_reference_hz;
 
   void describe(ConstantTable& table);
   bool operator==(const ChipConstants&) const = default;

@@ -8,9 +8,15 @@
 namespace tilecast {
 namespace {
 
+/// The shares of GDDR were found on cards whose error correction takes a part of the bus.
+double uncorrected_ratio(const ChipConstants& c, const Gpu& gpu) {
+  return is_hbm(gpu.memory_type) || gpu.inline_ecc == InlineEcc::kOn ? 1 : 1 / c.inline_ecc_share;
+}
+
 /// Share of the DRAM bandwidth of the data sheet that large matrix products reach.
-double reached_share(const ChipConstants& c, MemoryType type) {
-  if (!is_hbm(type)) return c.gddr_dram_share;
+double reached_share(const ChipConstants& c, const Gpu& gpu) {
+  const MemoryType type = gpu.memory_type;
+  if (!is_hbm(type)) return c.gddr_dram_share * uncorrected_ratio(c, gpu);
   return type >= MemoryType::kHbm3 ? c.hbm3_dram_share : c.hbm_dram_share;
 }
 
@@ -24,8 +30,9 @@ Chip::Chip(const Device& of, const LawConstants& constants, const LawScales& sca
       clock_hz(gpu.boost_clock_hz),
       l2_bytes(static_cast<double>(gpu.l2_bytes)),
       board_power_w(gpu.board_power_w),
-      dram_bytes_per_s(reached_share(laws.chip, gpu.memory_type) * of.memory_bytes_per_s /
+      dram_bytes_per_s(reached_share(laws.chip, gpu) * of.memory_bytes_per_s /
                        scales.factor(LawConstant::kDram)),
+      uncorrected(uncorrected_ratio(laws.chip, gpu)),
       hbm(is_hbm(gpu.memory_type)),
       amd(is_amd(gpu.architecture)),
       units(scales.factor(LawConstant::kUnits)),

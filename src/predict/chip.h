@@ -17,6 +17,8 @@ struct Chip {
   double sms, clock_hz, l2_bytes, board_power_w;
   /// DRAM bandwidth that large kernels reach, bytes/s.
   double dram_bytes_per_s;
+  /// What GDDR reaches over the same memory with inline error correction; 1: it corrects.
+  double uncorrected;
   bool hbm;
   bool amd;
   /// Factors on constants of the laws that no member above holds.

@@ -103,8 +103,8 @@ TEST(LawConstants, EachNumberOfALawOfKernelsMovesSomeTime) {
   };
   const std::vector<Kernel> kernels = draw_kernels(6000, 3);
   std::vector<Device> devices;
-  for (const char* gpu : {"P4", "P100", "V100", "T4", "A100", "L4", "L40S", "H100", "B200", "MI60",
-                          "MI100", "MI300X"})
+  for (const char* gpu : {"P4", "P100", "V100", "T4", "A100", "L4", "4090", "L40S", "H100", "B200",
+                          "MI60", "MI100", "MI300X"})
     devices.push_back(find_device(gpu));
   devices.push_back(find_device("H100"));
   std::get<Gpu>(devices.back().chip).process_nm.reset();

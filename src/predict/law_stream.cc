@@ -11,7 +11,7 @@ namespace {
 /// DRAM bandwidth that streaming kernels reach.
 double stream_bytes_per_s(const Chip& chip) {
   const StreamConstants& c = chip.laws.stream;
-  return chip.reached_dram_bytes_per_s(!chip.hbm  ? c.gddr_dram_share
+  return chip.reached_dram_bytes_per_s(!chip.hbm  ? c.gddr_dram_share * chip.uncorrected
                                        : chip.amd ? c.amd_hbm_dram_share
                                                   : c.hbm_dram_share);
 }

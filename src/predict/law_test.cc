@@ -229,5 +229,20 @@ TEST(ChipTest, HelpersAreAsTheyAreDescribed) {
   EXPECT_NEAR(launch_latency_s(3, Chip(device, bundled_laws())), 1.5e-6, 1e-15);
 }
 
+/// Check bits of inline error correction take a part of the bus.
+TEST(Chip, GddrReachesMoreWithoutInlineErrorCorrection) {
+  Device card = find_device("RTX 6000 Ada");
+  const LawConstants& laws = bundled_laws();
+  const double without = Chip(card, laws).dram_bytes_per_s / card.memory_bytes_per_s;
+  std::get<Gpu>(card.chip).inline_ecc = InlineEcc::kOn;
+  const double with = Chip(card, laws).dram_bytes_per_s / card.memory_bytes_per_s;
+  EXPECT_DOUBLE_EQ(with, laws.chip.gddr_dram_share);
+  EXPECT_DOUBLE_EQ(with / without, laws.chip.inline_ecc_share);
+  Device hbm = find_device("H100");
+  const double corrects_beside = Chip(hbm, laws).dram_bytes_per_s;
+  std::get<Gpu>(hbm.chip).inline_ecc = InlineEcc::kOn;
+  EXPECT_EQ(Chip(hbm, laws).dram_bytes_per_s, corrects_beside);
+}
+
 }  // namespace
 }  // namespace tilecast

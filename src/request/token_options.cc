@@ -193,6 +193,13 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .default_value = "on",
        .help = "off: the host launches each kernel of a decode step",
        .choices = {"on", "off"}},
+      {.name = "count-cuda-graphs",
+       .kinds = kTokens,
+       .access = field<[](auto& r) -> auto& { return r.execution.count_cuda_graphs; }>(),
+       .default_value = "off",
+       .help = "vLLM: the memory that it may use holds captured CUDA graphs too, as from release "
+               "0.21 on (VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS)",
+       .choices = {"on", "off"}},
       // The same as in training (parallel_options.cc) but for its default.
       {.name = "skew",
        .kinds = kTokens,

@@ -45,13 +45,13 @@ void DecodeRun::begin(std::span<ServerState> ranks, const ServerLimits& limits) 
                begin(state, ranks_[r]);
   }
   for (size_t r = 0; r < ranks.size() && possible; ++r) {
-    if (most_blocks(ranks_[r].sequences, left_, limits) <= ranks[r].free_blocks) continue;
+    if (most_blocks(ranks_[r].sequences, left_, limits) <= ranks[r].free.count) continue;
     int64_t lacking = 0;
     for (const size_t index : ranks[r].running) {
       const ServedRequest& request = ranks[r].requests[index];
       lacking += ranks[r].blocks_lacking(request, request.computed + left_);
     }
-    possible = lacking <= ranks[r].free_blocks;
+    possible = lacking <= ranks[r].free.count;
   }
   if (!possible || left_ == kMost) left_ = 0;
 }
@@ -71,14 +71,14 @@ void DecodeRun::describe(std::vector<ServingBatch>& batches) const {
 
 bool DecodeRun::has_room(std::span<const ServerState> ranks) const {
   for (size_t r = 0; r < ranks_.size(); ++r) {
-    if (ranks_[r].blocks[phase_] > ranks[r].free_blocks) return false;
+    if (ranks_[r].blocks[phase_] > ranks[r].free.count) return false;
   }
   return true;
 }
 
 void DecodeRun::take(std::span<ServerState> ranks, int64_t steps) {
   for (int64_t s = 0; s < steps; ++s) {
-    for (size_t r = 0; r < ranks_.size(); ++r) ranks[r].free_blocks -= ranks_[r].blocks[phase_];
+    for (size_t r = 0; r < ranks_.size(); ++r) ranks[r].free.take(ranks_[r].blocks[phase_]);
     if (++phase_ == ranks_.front().blocks.size()) phase_ = 0;
   }
   taken_ += steps;

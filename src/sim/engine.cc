@@ -19,12 +19,14 @@ Engine::Engine(const ServerPool& pool, const EngineShared& shared, int64_t prefi
     : pool_(pool),
       shared_(shared),
       limits_(pool.limits),
-      free_blocks_(static_cast<size_t>(pool.limits.dp), pool.limits.cache_blocks - prefix_blocks),
+      free_blocks_(static_cast<size_t>(pool.limits.dp),
+                   FreeBlocks{pool.limits.cache_blocks - prefix_blocks}),
       lanes_(static_cast<size_t>(pool.limits.pp)),
       stage_free_(static_cast<size_t>(pool.limits.pp), 0) {
   limits_.max_num_seqs = (limits_.max_num_seqs + limits_.pp - 1) / limits_.pp;
   for (Lane& lane : lanes_) {
-    for (int64_t& blocks : free_blocks_) lane.ranks.emplace_back(limits_, shared.requests, blocks);
+    for (FreeBlocks& blocks : free_blocks_)
+      lane.ranks.emplace_back(limits_, shared.requests, blocks);
     lane.in_flight.assign(free_blocks_.size(), 0);
     lane.step.resize(free_blocks_.size());
   }

@@ -105,8 +105,8 @@ class Engine {
 
   const ServerPool& pool_;
   EngineShared shared_;
-  ServerLimits limits_;               ///< of one lane
-  std::vector<int64_t> free_blocks_;  ///< by data-parallel rank
+  ServerLimits limits_;                  ///< of one lane
+  std::vector<FreeBlocks> free_blocks_;  ///< by data-parallel rank
   std::vector<Lane> lanes_;
   std::vector<double> stage_free_;  ///< when each stage has ended its last step
   double next_s_ = std::numeric_limits<double>::infinity();

@@ -52,13 +52,13 @@ int64_t Engine::alike_steps_of(const ServerState& state, const std::vector<Sched
   }
   const auto fit = [&](int64_t count) {
     if (limits_.tokens_per_step == 1 &&
-        most_blocks(static_cast<int64_t>(step.size()), count, limits_) <= state.free_blocks)
+        most_blocks(static_cast<int64_t>(step.size()), count, limits_) <= state.free.count)
       return true;
     int64_t lacking = 0;
     for (const Scheduled& s : step) {
       const ServedRequest& request = state.requests[s.request];
       lacking += state.blocks_lacking(request, tokens_after(request, count));
-      if (lacking > state.free_blocks) return false;
+      if (lacking > state.free.count) return false;
     }
     return true;
   };
@@ -188,7 +188,8 @@ void Engine::cut(Lane& lane, double at_s) {
 }
 
 int64_t Engine::all_free() const {
-  return std::accumulate(free_blocks_.begin(), free_blocks_.end(), int64_t{0});
+  return std::accumulate(free_blocks_.begin(), free_blocks_.end(), int64_t{0},
+                         [](int64_t sum, const FreeBlocks& free) { return sum + free.count; });
 }
 
 /// The times between tokens of the steps. Prompts may come between: SGLang's have steps of their

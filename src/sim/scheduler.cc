@@ -51,15 +51,15 @@ std::vector<ServedRequest> served_requests(const ServingLoad& load, const Server
 }
 
 ServerState::ServerState(const ServerLimits& server, std::vector<ServedRequest>& all,
-                         int64_t& blocks)
+                         FreeBlocks& blocks)
     : limits(server),
       scheduler(scheduler_of(server.software)),
       requests(all),
-      free_blocks(blocks),
+      free(blocks),
       new_token_ratio(scheduler.first_new_token_ratio) {}
 
 void ServerState::release(ServedRequest& request) {
-  free_blocks += request.blocks;
+  free.count += request.blocks;
   request.blocks = 0;
 }
 
@@ -67,6 +67,29 @@ void ServerState::preempt(ServedRequest& request) {
   release(request);
   request.computed = request.hit;
   preemptions += 1;
+}
+
+void ServerState::preempt_to_prefix_cache(ServedRequest& request) {
+  const int64_t full =
+      std::min(request.blocks, (request.computed - request.hit) / limits.block_tokens);
+  request.left = {full, free.taken + free.count + request.blocks - full};
+  preempt(request);
+}
+
+int64_t ServerState::blocks_left(const ServedRequest& request) const {
+  const LeftBlocks& left = request.left;
+  const int64_t taken = std::clamp<int64_t>(free.taken - left.first_taken, 0, left.blocks);
+  const int64_t needed = request.remaining() - 1;
+  return std::min(left.blocks - taken, needed / limits.block_tokens);
+}
+
+void ServerState::restore(ServedRequest& request) {
+  const int64_t blocks = blocks_left(request);
+  // From among the free ones, ahead of whose turn it is.
+  free.count -= blocks;
+  request.blocks += blocks;
+  request.computed += blocks * limits.block_tokens;
+  request.left = {};
 }
 
 const Scheduler& scheduler_of(Software software) {

@@ -15,6 +15,24 @@
 
 namespace tilecast {
 
+/// Blocks of a cache that no running sequence holds. They are taken in the order in which they
+/// were freed.
+struct FreeBlocks {
+  int64_t count = 0;
+  int64_t taken = 0;  ///< so far
+
+  void take(int64_t blocks) {
+    count -= blocks;
+    taken += blocks;
+  }
+};
+
+/// Blocks of a preempted request that its next admission may find again.
+struct LeftBlocks {
+  int64_t blocks = 0;
+  int64_t first_taken = 0;  ///< FreeBlocks::taken when the first of them is next
+};
+
 struct ServedRequest {
   RequestSpec spec;
   int64_t hit = 0;       ///< tokens of the prompt that the prefix cache holds
@@ -22,6 +40,7 @@ struct ServedRequest {
   int64_t written = 0;   ///< tokens of the output
   int64_t blocks = 0;    ///< of the cache, beside the prefix's
   double ahead = 0;      ///< part of a token that drafts have gained, see tokens_per_step
+  LeftBlocks left = {};
 
   /// Tokens that are known and not computed yet: of the prompt, or written. A running sequence has
   /// one (it decodes) or more (its prompt is not finished, or it was preempted).
@@ -52,7 +71,7 @@ struct ServerState {
   const ServerLimits& limits;
   const Scheduler& scheduler;
   std::vector<ServedRequest>& requests;  ///< of all servers
-  int64_t& free_blocks;                  ///< of the rank's cache
+  FreeBlocks& free;                      ///< of the rank's cache
   std::deque<size_t> waiting;            ///< indices of `requests`, the first is admitted next
   std::vector<size_t> running;           ///< in the order of admission
   int64_t preemptions = 0;
@@ -60,7 +79,7 @@ struct ServerState {
   double new_token_ratio = 0;     ///< SGLang: share of the outputs that admission expects
 
   /// Throws Error{kUnsupported} where the software has no scheduler of requests.
-  ServerState(const ServerLimits& server, std::vector<ServedRequest>& all, int64_t& blocks);
+  ServerState(const ServerLimits& server, std::vector<ServedRequest>& all, FreeBlocks& blocks);
 
   bool idle() const { return waiting.empty() && running.empty() && !chunked; }
   ServedRequest& request(size_t index) { return requests[index]; }
@@ -74,14 +93,21 @@ struct ServerState {
   /// Gives the request blocks for `tokens` in all; false, and nothing changes, where they lack.
   bool allocate(ServedRequest& request, int64_t tokens) {
     const int64_t lacking = blocks_lacking(request, tokens);
-    if (lacking > free_blocks) return false;
-    free_blocks -= lacking;
+    if (lacking > free.count) return false;
+    free.take(lacking);
     request.blocks += lacking;
     return true;
   }
   void release(ServedRequest& request);
   /// The request loses its cache; all its tokens are to be computed again.
   void preempt(ServedRequest& request);
+  /// The same where full blocks stay in the prefix cache until others take them.
+  void preempt_to_prefix_cache(ServedRequest& request);
+  /// Blocks that are left of a preempted request; its last ones are taken first. At least one of
+  /// its tokens is computed again.
+  int64_t blocks_left(const ServedRequest& request) const;
+  /// Gives these to the request.
+  void restore(ServedRequest& request);
 };
 
 /// The requests as a server gets them, and the blocks of the prefix that all share.

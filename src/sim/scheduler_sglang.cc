@@ -54,7 +54,7 @@ void run_prompt(ServerState& s, std::vector<Scheduled>& step, size_t index, int6
 }
 
 void schedule_prefill(ServerState& s, std::vector<Scheduled>& step) {
-  const int64_t free_tokens = s.free_blocks * s.limits.block_tokens;
+  const int64_t free_tokens = s.free.count * s.limits.block_tokens;
   PrefillBudget left{.cache = static_cast<double>(free_tokens),
                      .chunk = s.limits.max_num_batched_tokens};
   for (const size_t index : s.running)
@@ -79,7 +79,7 @@ void schedule_prefill(ServerState& s, std::vector<Scheduled>& step) {
     if (tokens > left.batch && !step.empty()) break;
     const int64_t now = std::min(tokens, left.chunk);
     // In a pipeline, the other batches may hold the cache.
-    if (s.blocks_lacking(request, request.computed + now) > s.free_blocks) break;
+    if (s.blocks_lacking(request, request.computed + now) > s.free.count) break;
     s.waiting.pop_front();
     left.take(now, now < tokens ? 0 : output);
     run_prompt(s, step, index, now);
@@ -100,7 +100,7 @@ void retract(ServerState& s) {
     return blocks;
   };
   bool retracted = false;
-  while (!s.running.empty() && lacking() > s.free_blocks) {
+  while (!s.running.empty() && lacking() > s.free.count) {
     const auto least =
         std::min_element(s.running.begin(), s.running.end(), [&](size_t a, size_t b) {
           const ServedRequest &x = s.request(a), &y = s.request(b);

@@ -6,9 +6,10 @@
 // ones the prefix cache gives back the chunks of a prompt that was admitted too early), and blocks
 // are allocated for the tokens that a step computes, no more. Where a running request gets no
 // block, the one that was admitted last is preempted: it goes to the front of the waiting queue,
-// and a step that preempts admits nobody. Not modelled: priorities, speculative decoding, blocks of
-// finished or preempted requests that the prefix cache could give back,
-// long_prefill_token_threshold, asynchronous scheduling.
+// and a step that preempts admits nobody. Its full blocks stay in the prefix cache (on by default)
+// until others take them, the last tokens' first (SingleTypeKVCacheManager.free, block_pool.py):
+// checked with release 0.19.0. Not modelled: priorities, speculative decoding, prefixes that
+// requests share beside `prefix_hit_rate`, long_prefill_token_threshold, asynchronous scheduling.
 
 #include <algorithm>
 
@@ -17,12 +18,19 @@
 namespace tilecast {
 namespace {
 
+void preempt(ServerState& s, ServedRequest& request) {
+  if (s.limits.keeps_preempted)
+    s.preempt_to_prefix_cache(request);
+  else
+    s.preempt(request);
+}
+
 /// Preempts from the back until the request has its blocks; false where it was preempted itself.
 bool allocate_or_preempt(ServerState& s, size_t index, int64_t tokens, bool& preempted) {
   while (!s.allocate(s.request(index), s.request(index).computed + tokens)) {
     const size_t last = s.running.back();
     s.running.pop_back();
-    s.preempt(s.request(last));
+    preempt(s, s.request(last));
     s.waiting.push_front(last);
     preempted = true;
     if (last == index) return false;
@@ -45,7 +53,8 @@ void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
-    if (s.blocks_lacking(request, request.computed + request.remaining()) > s.free_blocks) break;
+    if (s.blocks_lacking(request, request.computed + request.remaining()) > s.free.count) break;
+    s.restore(request);
     const int64_t tokens = std::min(request.remaining(), budget);
     if (!s.allocate(request, request.computed + tokens)) break;
     s.waiting.pop_front();

@@ -51,6 +51,9 @@ struct ServerLimits {
   /// Share of each prompt that is in the cache before the request arrives, rounded down to whole
   /// blocks; at least one token is computed. All requests share these blocks, which are held once.
   double prefix_hit_rate = 0;
+  /// Full blocks of a preempted sequence stay in the prefix cache until others take them: where the
+  /// scheduler has one (vLLM's).
+  bool keeps_preempted = true;
   double overhead_s = 0;      ///< between sending a request and the scheduler's seeing it
   double turn_s = 0;          ///< in which each request is taken in, one after the other
   int64_t longest_jump = 64;  ///< decode steps that may be taken at once when nothing else happens

@@ -81,6 +81,7 @@ TEST(VllmScheduler, PreemptsTheYoungestAndComputesItAgain) {
   ServerLimits limits = limits_of(software_of("vllm"));
   limits.block_tokens = 4;
   limits.cache_blocks = 4;
+  limits.keeps_preempted = false;
   ServingResult result;
   // Prompts of 6 take two blocks each: the cache is full. At 8 tokens the first needs a third
   // block: the second loses both, waits for the first to end, and computes its 6 + 3 tokens again.
@@ -90,6 +91,23 @@ TEST(VllmScheduler, PreemptsTheYoungestAndComputesItAgain) {
   EXPECT_EQ(result.preemptions, 1);
   EXPECT_EQ(result.requests[1].first_s, 1);
   EXPECT_EQ(result.requests[1].last_s, 9);
+}
+
+TEST(VllmScheduler, FindsBlocksOfAPreemptedRequestThatNobodyTook) {
+  ServerLimits limits = limits_of(software_of("vllm"));
+  limits.block_tokens = 4;
+  limits.cache_blocks = 4;
+  // As above, but the first takes one of the two blocks of the second, and that the later one:
+  // 4 of its 9 tokens are there when it is admitted again.
+  ServingResult result;
+  EXPECT_EQ(
+      steps_of(clients(2, 2, 6, 6), limits, &result),
+      (Steps{"6:0 + 6:0", "2@6.0", "2@7.0", "1@8.0", "1@9.0", "1@10.0", "5:4", "1@9.0", "1@10.0"}));
+  EXPECT_EQ(result.preemptions, 1);
+  // The second is preempted with 7 full blocks and a part of the next. The first takes the part.
+  limits.cache_blocks = 17;
+  const ServingLoad load{.requests = {{0, 36, 3}, {0, 29, 2}}};
+  EXPECT_EQ(steps_of(load, limits), (Steps{"36:0 + 29:0", "1@36.0", "1@37.0", "2:28"}));
 }
 
 TEST(VllmScheduler, APromptWaitsUntilTheCacheHoldsAllOfIt) {

@@ -109,6 +109,7 @@ constexpr Entry<SoftwareStack> kMemory[] = {
     {"libraries_bytes", &SoftwareStack::libraries_bytes, "B"},
     {"inference_bytes", &SoftwareStack::inference_bytes, "B"},
     {"training_bytes", &SoftwareStack::training_bytes, "B"},
+    {"communication_bytes", &SoftwareStack::communication_bytes, "B"},
     {"workspace_bytes", &SoftwareStack::workspace_bytes, "B"},
     {"workspace_large_bytes", &SoftwareStack::workspace_large_bytes, "B"},
 };

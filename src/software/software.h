@@ -113,6 +113,8 @@ struct SoftwareStack {
   int64_t libraries_bytes = 0;  ///< cuBLAS, at the first product
   /// Modules of further kernels, which CUDA loads at their first launch.
   int64_t inference_bytes = 0, training_bytes = 0;
+  /// Buffers of NCCL and of the server's own collectives, on each of several ranks.
+  int64_t communication_bytes = 0;
   /// cuBLAS workspace of one handle and stream, which PyTorch allocates like a tensor.
   int64_t workspace_bytes = 0;
   /// The same on GPUs of compute capability 9.0 and 10.0.

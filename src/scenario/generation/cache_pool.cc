@@ -1,6 +1,5 @@
-// How vLLM, SGLang and TensorRT-LLM decide what their cache gets. Sources, from memory: vLLM 0.11
-// to 0.14, v1/worker/gpu_worker.py (determine_available_memory), gpu_model_runner.py (profile_run,
-// _dummy_sampler_run), v1/sample/ops/topk_topp_sampler.py; SGLang 0.5, server_args.py
+// How vLLM, SGLang and TensorRT-LLM decide what their cache gets. Sources: vLLM 0.19.0,
+// v1/worker/gpu_worker.py (determine_available_memory); from memory: SGLang 0.5, server_args.py
 // (mem_fraction_static, chunked_prefill_size, cuda_graph_max_bs), model_runner.py
 // (profile_max_num_token); TensorRT-LLM 1.0, _torch/pyexecutor/_util.py (KvCacheCreator).
 
@@ -14,6 +13,7 @@
 #include "memory/by_purpose.h"
 #include "memory/stack.h"
 #include "scenario/generation/cache_blocks.h"
+#include "scenario/generation/profile_run.h"
 #include "scenario/generation/served_cache.h"
 #include "scenario/generation/step_graph.h"
 #include "scenario/memory_total.h"
@@ -29,26 +29,19 @@ constexpr double kMiB = 1 << 20;
 /// some 67 graphs of models of 8 G parameters; the same run would settle it.
 constexpr int64_t kGraphNodeBytes = int64_t{16} << 10;
 
-int64_t vocabulary(const Graph& modules) {
-  return modules.tensor(modules.outputs.front()).shape.back();
-}
-
-/// The sampler's tensors in vLLM's profiling run, for each logit: 16-bit logits, their fp32 copy,
-/// sorted values (fp32) and indices (int64), and the probabilities (fp32) whose cumulative sum
-/// selects the top p. Logits are gathered on all ranks.
-int64_t sampler_bytes(const ServedModel& served, int64_t sequences) {
-  constexpr int64_t kBytesPerLogit = 2 + 4 + 4 + 8 + 4;
-  return checked_product({sequences, vocabulary(served.modules), kBytesPerLogit});
-}
-
 /// vLLM captures 1, 2, 4, then every 8th up to 256 and every 16th up to 512 tokens, at most twice
-/// max_num_seqs; SGLang and TensorRT-LLM capture similar sizes. All share one pool of activations.
-int64_t graphs_bytes(const ServedModel& served, const PoolLimits& limits, size_t part) {
-  constexpr int64_t kLargest = 512, kDense = 256, kStep = 8, kWideStep = 16, kSmall = 3;
-  const int64_t most = std::min(kLargest, 2 * limits.max_num_seqs);
+/// max_num_seqs; SGLang and TensorRT-LLM capture similar sizes.
+constexpr int64_t kLargestGraph = 512;
+int64_t captured_tokens(const PoolLimits& limits) {
+  return std::min(kLargestGraph, 2 * limits.max_num_seqs);
+}
+
+/// All graphs share one pool of activations. `step`: the largest step that is captured.
+int64_t graphs_bytes(const PoolLimits& limits, const Graph& step) {
+  constexpr int64_t kDense = 256, kStep = 8, kWideStep = 16, kSmall = 3;
+  const int64_t most = captured_tokens(limits);
   const int64_t graphs =
       kSmall + std::min(most, kDense) / kStep + std::max<int64_t>(0, most - kDense) / kWideStep;
-  const Graph step = step_graph(served, {{most, 1, 1}}, part);
   int64_t kernels = 0;
   const Program program = lower(step);
   for (const Launch& launch : program.launches) kernels += program.count(launch);
@@ -109,9 +102,8 @@ struct CacheRule {
   /// Default of the server's option where it is computed; null: ServerDefaults::memory_share.
   double (*share)(const ServedModel& served) = nullptr;
   void (*apply)(CachePool& pool, int64_t framework) = nullptr;
-  /// Its profiling run counts the sampler, and modules and libraries that it loads
-  /// ("non_torch_memory" in vLLM's log; the CUDA context is there before. With tensor parallelism
-  /// NCCL has started then).
+  /// Its profiling run counts the sampler, tensors that stay, and what modules and libraries take
+  /// outside of PyTorch ("non_torch_memory" in vLLM's log; the CUDA context is there before).
   bool profiles_all = false;
 };
 
@@ -147,9 +139,15 @@ PoolRule pool_rule(const ServedModel& served) {
   return rule;
 }
 
+int64_t communication_bytes(const CachePool& p, const SoftwareStack& stack) {
+  return std::max<int64_t>(0, p.non_torch_bytes - libraries_bytes(stack, false));
+}
+
 int64_t beside_budget_bytes(const CachePool& p, const SoftwareStack& stack) {
+  const int64_t framework =
+      checked_add(framework_bytes(stack, false), communication_bytes(p, stack));
   const int64_t all_but_cache = checked_add(checked_add(p.weights_bytes, p.profile_bytes),
-                                            framework_bytes(stack, false) + p.graphs_bytes);
+                                            checked_add(framework, p.graphs_bytes));
   return all_but_cache - p.fixed_bytes;
 }
 
@@ -166,21 +164,26 @@ std::optional<CachePool> make_pool(const ServedModel& served, const PoolLimits& 
   const SoftwareStack& stack = software.memory;
   const int64_t workspace = workspace_bytes(served.device, stack, Mode::kInference);
   const PoolRule rule = pool_rule(served);
-  CachePool p{
-      .rule = rule.option,
-      .fraction = rule.fraction,
-      .visible_bytes = visible_bytes(served.device),
-      .weights_bytes = rank.weights,
-      .profile_bytes = checked_add(rank.activations, workspace),
-      .graphs_bytes = r.execution.cuda_graphs ? graphs_bytes(served, limits, rank.part) : 0};
+  CachePool p{.rule = rule.option,
+              .fraction = rule.fraction,
+              .visible_bytes = visible_bytes(served.device),
+              .weights_bytes = rank.weights,
+              .profile_bytes = checked_add(rank.activations, workspace)};
+  const Graph captured = step_graph(served, {{captured_tokens(limits), 1, 1}}, rank.part);
+  if (r.execution.cuda_graphs) p.graphs_bytes = graphs_bytes(limits, captured);
   const CacheRule& cache_rule = rule_of(software);
   if (cache_rule.profiles_all) {
     if (served.stages[rank.part].layers.has_end)
-      p.profile_bytes = std::max(
-          p.profile_bytes, checked_add(sampler_bytes(served, limits.max_num_seqs), workspace));
+      p.profile_bytes =
+          std::max(p.profile_bytes, checked_add(sampler_bytes(served, limits), workspace));
+    p.profile_bytes = checked_add(p.profile_bytes, held_bytes(served, limits, captured));
     p.non_torch_bytes = libraries_bytes(stack, false);
+    if (served.plan.ranks() > 1)
+      p.non_torch_bytes = checked_add(p.non_torch_bytes, stack.communication_bytes);
   }
   cache_rule.apply(p, framework_bytes(stack, false));
+  if (cache_rule.profiles_all && r.execution.count_cuda_graphs)
+    p.fixed_bytes = checked_add(p.fixed_bytes, p.graphs_bytes);
   p.cache_bytes = std::max<int64_t>(0, p.budget_bytes - p.fixed_bytes);
   p.max_model_len =
       r.execution.max_model_len.value_or(served.model.max_positions.value_or(r.prompt + r.output));

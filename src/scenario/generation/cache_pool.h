@@ -31,6 +31,9 @@ struct PoolRule {
 };
 PoolRule pool_rule(const ServedModel& served);
 
+/// Buffers of collectives among its bytes outside of PyTorch.
+int64_t communication_bytes(const CachePool& pool, const SoftwareStack& stack);
+
 /// Bytes that the server takes beside the rule's budget: CUDA context, captured graphs, and for
 /// SGLang activations.
 int64_t beside_budget_bytes(const CachePool& pool, const SoftwareStack& stack);

@@ -41,12 +41,68 @@ TEST(CachePool, VllmTakesWhatWeightsAndProfilingLeave) {
   EXPECT_EQ(p.tokens, 16 * p.blocks);
   EXPECT_EQ(p.max_model_len, 131072);
   EXPECT_DOUBLE_EQ(p.concurrency, static_cast<double>(p.blocks) / 8192);
-  // The sampler of 256 sequences: 22 bytes for each of 128,256 logits.
-  EXPECT_GE(p.profile_bytes, int64_t{256} * 128256 * 22);
   const CachePool shorter = pool("H100", {.max_model_len = 8192});
   EXPECT_DOUBLE_EQ(shorter.concurrency, static_cast<double>(p.blocks) / 512);
   EXPECT_NEAR(static_cast<double>(pool("H100", {.kv_dtype = "fp8"}).tokens),
               2 * static_cast<double>(p.tokens), 32);
+}
+
+/// The sampler of vLLM's profiling run: 14 bytes a logit, a row of FP32 for each SM, the hidden
+/// states of all tokens and of the sequences, twice, and cuBLAS's workspace.
+int64_t sampler_bytes(int64_t sequences, int64_t tokens, int64_t vocabulary, int64_t hidden_dim) {
+  constexpr int64_t kSms = 132, kWorkspace = 33'554'432;
+  return vocabulary * (14 * sequences + 4 * std::min(sequences, kSms)) +
+         2 * hidden_dim * (tokens + 2 * sequences) + kWorkspace;
+}
+
+TEST(CachePool, VllmProfilesTheSamplerBesideTheTablesOfRotaryEmbedding) {
+  Request request{.kind = RequestKind::kServe, .prompt = 100, .output = 10};
+  request.load.concurrency = 1;
+  request.load.requests = 2;
+  request.execution.max_num_batched_tokens = 4096;
+  for (const int64_t sequences : {500, 1000}) {
+    request.load.max_num_seqs = sequences;
+    // 131,072 positions of 128 cosines and sines in 16 bits.
+    EXPECT_EQ(generated("llama-3.1-8b", "H100", request).pool->profile_bytes,
+              sampler_bytes(sequences, 4096, 128256, 4096) + int64_t{131072} * 128 * 2);
+  }
+}
+
+TEST(CachePool, WorkspacesOfExpertsStayWhileVllmProfilesTheSampler) {
+  Request request{.kind = RequestKind::kServe, .prompt = 100, .output = 10};
+  request.execution.max_num_batched_tokens = 8192;
+  request.execution.tp = 2;
+  request.load.concurrency = 1;
+  request.load.requests = 2;
+  request.load.max_num_seqs = 1024;
+  const CachePool p = *generated("mixtral-8x7b", "H100", request).pool;
+  // Two experts a token; a rank has 7,168 of 14,336 columns, twice with the gate. Hidden: 4,096.
+  const int64_t workspaces = int64_t{8192} * 2 * (7168 + 14336) * 2;
+  const int64_t tables = int64_t{32768} * 128 * 2;
+  EXPECT_EQ(p.profile_bytes, sampler_bytes(1024, 8192, 32000, 4096) + workspaces + tables);
+}
+
+TEST(CachePool, CollectivesTakeMemoryOutsideOfPyTorch) {
+  constexpr double kGib = 1 << 30;
+  const CachePool one = pool("H100", {});
+  EXPECT_NEAR(static_cast<double>(one.non_torch_bytes) / kGib, 0.25, 0.001);
+  const GenerationForecast f =
+      generated("llama-3.1-8b", "H100", {.prompt = 100, .output = 10, .execution = {.tp = 2}});
+  EXPECT_NEAR(static_cast<double>(f.pool->non_torch_bytes) / kGib, 2.115, 0.001);
+  EXPECT_EQ(
+      f.memory.framework_bytes - f.pool->non_torch_bytes,
+      generated("llama-3.1-8b", "H100", {.prompt = 100, .output = 10}).memory.framework_bytes -
+          one.non_torch_bytes);
+}
+
+TEST(CachePool, NewerVllmCountsCapturedGraphs) {
+  const CachePool p = pool("H100", {}), counted = pool("H100", {.count_cuda_graphs = true});
+  EXPECT_GT(p.graphs_bytes, 0);
+  EXPECT_EQ(counted.cache_bytes, p.cache_bytes - p.graphs_bytes);
+  const CachePool sglang = pool("H100", {.software = software_of("sglang")});
+  EXPECT_EQ(
+      pool("H100", {.software = software_of("sglang"), .count_cuda_graphs = true}).cache_bytes,
+      sglang.cache_bytes);
 }
 
 TEST(CachePool, TrainingFitsIntoTheMemoryThatServingSees) {
@@ -177,19 +233,27 @@ TEST(CachePool, ErrorCorrectionTakesASixteenthWhereItIsOnAsDelivered) {
   const auto visible_gib = [](const std::string& gpu) {
     return static_cast<double>(visible_bytes(find_device(gpu))) / (1 << 30);
   };
-  EXPECT_NEAR(visible_gib("L40S"), 44.4, 0.3);
-  EXPECT_NEAR(visible_gib("H100"), 79.1, 0.3);
+  EXPECT_NEAR(visible_gib("L40S"), 44.4, 0.1);
+  EXPECT_NEAR(visible_gib("L4"), 22.0, 0.1);
+  // Printed by a program: 25,250,627,584 bytes, and 75.23 GiB, which are 0.95 of all.
+  EXPECT_NEAR(visible_gib("4090"), 25'250'627'584.0 / (1 << 30), 0.01);
+  EXPECT_NEAR(visible_gib("H100"), 75.23 / 0.95, 0.01);
+  EXPECT_NEAR(visible_gib("A100-40GB"), 39.4, 0.1);
+  EXPECT_NEAR(visible_gib("H200"), 139.8, 0.1);
+  EXPECT_NEAR(visible_gib("nvidia-v100-sxm2-32gb"), 31.7, 0.1);
   EXPECT_NEAR(visible_gib("A10"), 22.0, 0.3);
   EXPECT_NEAR(visible_gib("T4"), 14.6, 0.3);
   EXPECT_NEAR(visible_gib("K80"), 11.2, 0.3);
   EXPECT_NEAR(visible_gib("P4"), 7.4, 0.1);
   EXPECT_NEAR(visible_gib("RTX A6000"), 47.5, 0.3);
   EXPECT_NEAR(visible_gib("RTX 6000 Ada"), 47.5, 0.3);
-  EXPECT_NEAR(visible_gib("4090"), 23.6, 0.3);
   EXPECT_LE(visible_gib("B300"), 268.6);
   EXPECT_GE(visible_gib("B300"), 264);
   EXPECT_LE(visible_gib("GB300"), 278);
   EXPECT_EQ(pool("L40S", {}).visible_bytes, visible_bytes(find_device("L40S")));
+  // The driver's part is not in a slice's memory.
+  const Device slice = slice_of(find_device("A100-40GB"), "1g.5gb");
+  EXPECT_EQ(visible_bytes(slice), slice.memory_bytes);
 }
 
 TEST(CachePool, WhatWouldFitIsSaidAndFits) {

@@ -134,6 +134,7 @@ Memory without_cache(const ServedModel& served, const ServerMemory& server) {
   Memory m = server.step;
   m.activations_bytes = pool.profile_bytes - m.workspace_bytes;
   m.workspace_bytes = checked_add(m.workspace_bytes, pool.graphs_bytes);
+  m.framework_bytes = checked_add(m.framework_bytes, communication_bytes(pool, stack_of(served)));
   m.usable_bytes =
       std::min(pool.visible_bytes,
                checked_add(pool.budget_bytes, beside_budget_bytes(pool, stack_of(served))));

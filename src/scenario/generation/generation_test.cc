@@ -310,7 +310,7 @@ TEST(Generation, TheRuleOfMemoryIsThatOfTheSoftware) {
             std::string::npos);
   const std::string pytorch = shortage(software_of("pytorch"));
   EXPECT_EQ(pytorch.find("gpu_memory_utilization"), std::string::npos);
-  EXPECT_NE(pytorch.find("programs see 79.0 GiB of nvidia-h100-sxm5-80gb"), std::string::npos);
+  EXPECT_NE(pytorch.find("programs see 79.2 GiB of nvidia-h100-sxm5-80gb"), std::string::npos);
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ class ServerCosts {
 /// The limits of a server but the number of its cache blocks.
 ServerLimits server_limits(const ServedModel& served) {
   ServerLimits limits = make_limits(served.asked);
+  // States of recurrent layers are not kept: their prefix cache is off by default.
+  limits.keeps_preempted = served.decoder().recurrent_layers == 0;
   limits.dp = served.plan.dp;
   limits.pp = served.plan.pp;
   limits.tokens_per_step = tokens_per_step(served.asked.deployment.speculation);
@@ -104,6 +106,10 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.rate = asked.rate;
   result.concurrency = asked.concurrency;
   result.trace = !asked.trace.empty();
+  if (result.trace) {
+    for (const RequestTimes& r : s.requests)
+      result.traced.push_back({r.sent_s, r.first_s, r.last_s});
+  }
   result.max_num_seqs = limits.max_num_seqs;
   result.max_num_batched_tokens = limits.max_num_batched_tokens;
   // One server, over its data-parallel ranks.
