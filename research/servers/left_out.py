@@ -35,7 +35,7 @@ def evaluate(program: str, table: str, rules: "list[dict[str, Any]]") -> List[Po
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(settings, file)
         file.flush()
-        command = [program, "evaluate", table, "--servers", file.name, "--points", "100000", "--format", "json"]
+        command = [program, "evaluate", table, "--servers", file.name, "--format", "json"]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(done.stderr)
