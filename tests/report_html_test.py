@@ -242,6 +242,9 @@ class Structure(unittest.TestCase):
         data = data_of(page)
         shown = len(data["answer"]["points"])
         self.assertEqual(data["left_out"], [{"count": 6020 - shown, "list": "points"}])
+        # Numbers have six digits there, before anything is left out.
+        for point in data["answer"]["points"]:
+            self.assertEqual(point["forecast_s"], float(f"{point['forecast_s']:.6g}"))
 
     def test_a_file_that_ends_in_html_is_a_report(self):
         place = PAGES.folder / "files"

@@ -229,21 +229,21 @@ const SERVER_FILTERS = {software: 'software', model: 'model', gpu: 'GPU', dtype:
 /** The figures of a server, by the names of their fields. */
 const SERVER_FIGURES = {
   tpot: {
-    title: 'Time per output token', unit: 's', measured: 'tpot_measured_s', forecast: 'tpot_s',
+    name: 'time per output token', unit: 's', measured: 'tpot_measured_s', forecast: 'tpot_s',
     low: 'tpot_low_s', high: 'tpot_high_s', counts: () => true,
   },
   itl: {
-    title: 'Time between two tokens', unit: 's', measured: 'itl_measured_s', forecast: 'itl_s',
+    name: 'time between two tokens', unit: 's', measured: 'itl_measured_s', forecast: 'itl_s',
     low: 'itl_low_s', high: 'itl_high_s', counts: () => true,
   },
   ttft: {
-    title: 'Time to first token', unit: 's', measured: 'ttft_measured_s', forecast: 'ttft_s',
+    name: 'time to first token', unit: 's', measured: 'ttft_measured_s', forecast: 'ttft_s',
     low: 'ttft_low_s', high: 'ttft_high_s', counts: (p) => !p.ttft_use || p.ttft_use === 'yes',
   },
   tokens_per_s_per_gpu: {
-    title: 'Output tokens a second and GPU', unit: 'tokens/s',
-    measured: 'tokens_per_s_per_gpu_measured', forecast: 'tokens_per_s_per_gpu',
-    low: 'tokens_per_s_per_gpu_low', high: 'tokens_per_s_per_gpu_high', counts: () => true,
+    name: 'output tokens of a GPU', unit: 'tokens/s', measured: 'tokens_per_s_per_gpu_measured',
+    forecast: 'tokens_per_s_per_gpu', low: 'tokens_per_s_per_gpu_low',
+    high: 'tokens_per_s_per_gpu_high', counts: () => true,
   },
 };
 
@@ -251,7 +251,7 @@ const SERVER_FIGURES = {
 export function viewServerEvaluation(e, {command}) {
   const all = e.errors.filter((row) => !row.software && !row.gpu);
   const error = (row) => figure(
-      `median error, ${SERVER_FIGURES[row.metric].title.toLowerCase()}`, row.median_percent, '%',
+      `median error, ${SERVER_FIGURES[row.metric].name}`, row.median_percent, '%',
       {note: `mean ${format(row.mape_percent, '%')}, ${format(row.count)} rows`});
   return [
     headline({
@@ -273,22 +273,36 @@ const serverName = (p) => [
 ].join(', ');
 
 function serverViews(points) {
+  const figures = Object.values(SERVER_FIGURES).filter(
+      (what) => points.some((p) => isCompared(p, what)));
+  const columns = [
+    words('software', (p) => [p.software, p.version].filter(Boolean).join(' ')),
+    words('model', (p) => p.model),
+    words('dtype', (p) => p.dtype),
+    words('GPUs', (p) => `${p.gpus} × ${p.gpu}`),
+    numbers('clients', 'count', (p) => p.clients),
+    words('prompt', (p) => p.prompt),
+    words('output', (p) => p.output),
+    ...figures.flatMap((what) => [
+      numbers(`${what.name}, measured`, what.unit, (p) => p[what.measured]),
+      numbers('forecast', what.unit, (p) => p[what.forecast]),
+    ]),
+  ];
   return [
-    ...Object.values(SERVER_FIGURES).map((what) => serverScatter(points, what)),
-    table(columnsOf(points), points, {first: 20}),
+    ...figures.map((what) => serverScatter(points.filter((p) => isCompared(p, what)), what)),
+    table(columns, points, {first: 20, caption: 'Servers'}),
   ];
 }
 
+const isCompared = (p, what) => what.counts(p) && p[what.measured] > 0 && p[what.forecast] > 0;
+
 function serverScatter(points, what) {
-  const counted = points.filter(
-      (p) => what.counts(p) && p[what.measured] > 0 && p[what.forecast] > 0);
-  if (counted.length === 0) return null;
   const point = (p) => ({
     x: p[what.measured], y: p[what.forecast], low: p[what.low], high: p[what.high],
     label: serverName(p), note: [],
   });
-  return scatter(counted.map(point), {
-    title: `${what.title}: on the line the forecast is right`,
+  return scatter(points.map(point), {
+    title: `${what.name[0].toUpperCase()}${what.name.slice(1)}: on the line the forecast is right`,
     diagonal: true,
     height: 420,
     x: {label: 'measured', unit: what.unit, log: true},

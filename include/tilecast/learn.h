@@ -337,9 +337,21 @@ struct ServerPoint {
   std::optional<double> tokens_per_s_per_gpu_measured;
   std::string ttft_use;
   std::optional<Interval> tpot_s, itl_s, ttft_s, tokens_per_s_per_gpu;
-  double mean_batch = 0;
   std::string options;
 
+  /// The forecast of a figure without its interval.
+  static auto value_of(std::optional<Interval> ServerPoint::* figure) {
+    return [figure](const ServerPoint& point) {
+      const std::optional<Interval>& x = point.*figure;
+      return x ? std::optional(x->value) : std::nullopt;
+    };
+  }
+  /// nullopt for "".
+  static auto text_of(std::string ServerPoint::* text) {
+    return [text](const ServerPoint& point) {
+      return (point.*text).empty() ? std::optional<std::string>() : point.*text;
+    };
+  }
   bool ttft_counts() const { return ttft_use.empty() || ttft_use == "yes"; }
 
   template <typename Fields>
@@ -348,7 +360,7 @@ struct ServerPoint {
     field.is("ServerPoint", "A measured server beside its forecast.");
     field("line", "", "of the file", &Self::line);
     field("software", "", "of the server", &Self::software);
-    field("version", "", "of the software", &Self::version);
+    field.if_set("version", "", "of the software", text_of(&Self::version));
     field("model", "", "as the table names it", &Self::model);
     field("gpu", "", "id of the GPU", &Self::gpu);
     field("dtype", "", "of the weights, as the table names it", &Self::dtype);
@@ -359,27 +371,31 @@ struct ServerPoint {
     field("clients", "", "requests at once", &Self::clients);
     field("prompt", "tokens", "length of a prompt, or its range", &Self::prompt);
     field("output", "tokens", "length of an output, or its range", &Self::output);
-    field("statistic", "", "of the times, over requests; of times between tokens over all tokens",
-          &Self::statistic, {"mean", "median"});
-    field("tpot_measured_s", "s", "time per output token, measured", &Self::tpot_measured_s);
-    field.interval({"tpot_s", "tpot_low_s", "tpot_high_s"}, "s", "time per output token, forecast",
-                   &Self::tpot_s);
-    field("itl_measured_s", "s", "time between two tokens of a stream, measured",
-          &Self::itl_measured_s);
-    field.interval({"itl_s", "itl_low_s", "itl_high_s"}, "s",
-                   "time between two tokens of a stream, forecast", &Self::itl_s);
-    field("ttft_measured_s", "s", "time to first token, measured", &Self::ttft_measured_s);
-    field("ttft_use", "", "why this time does not count; empty or yes: it does", &Self::ttft_use);
-    field.interval({"ttft_s", "ttft_low_s", "ttft_high_s"}, "s", "time to first token, forecast",
-                   &Self::ttft_s);
-    field("tokens_per_s_per_gpu_measured", "1/s", "output tokens, measured",
-          &Self::tokens_per_s_per_gpu_measured);
-    field.interval(
-        {"tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"}, "1/s",
-        "output tokens, forecast", &Self::tokens_per_s_per_gpu);
-    field("mean_batch", "", "mean number of sequences in a decode step, forecast",
-          &Self::mean_batch);
-    field("options", "", "of the forecast: option=value, separated by spaces", &Self::options);
+    field.if_set("statistic", "",
+                 "of the times over requests, and of times between tokens over all tokens; empty: "
+                 "means",
+                 text_of(&Self::statistic), {"median"});
+    field.if_set("tpot_measured_s", "s", "time per output token, measured", &Self::tpot_measured_s);
+    field.if_set("tpot_s", "s", "time per output token, forecast", value_of(&Self::tpot_s));
+    field.bounds({"tpot_low_s", "tpot_high_s"}, "s", "80 % interval", &Self::tpot_s);
+    field.if_set("itl_measured_s", "s", "time between two tokens of a stream, measured",
+                 &Self::itl_measured_s);
+    field.if_set("itl_s", "s", "time between two tokens of a stream, forecast",
+                 value_of(&Self::itl_s));
+    field.bounds({"itl_low_s", "itl_high_s"}, "s", "80 % interval", &Self::itl_s);
+    field.if_set("ttft_measured_s", "s", "time to first token, measured", &Self::ttft_measured_s);
+    field.if_set("ttft_s", "s", "time to first token, forecast", value_of(&Self::ttft_s));
+    field.bounds({"ttft_low_s", "ttft_high_s"}, "s", "80 % interval", &Self::ttft_s);
+    field.if_set("ttft_use", "", "why the time to first token does not count; yes: it does",
+                 text_of(&Self::ttft_use));
+    field.if_set("tokens_per_s_per_gpu_measured", "1/s", "output tokens, measured",
+                 &Self::tokens_per_s_per_gpu_measured);
+    field.if_set("tokens_per_s_per_gpu", "1/s", "output tokens, forecast",
+                 value_of(&Self::tokens_per_s_per_gpu));
+    field.bounds({"tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"}, "1/s", "80 % interval",
+                 &Self::tokens_per_s_per_gpu);
+    field("options", "", "further ones of the forecast: option=value, separated by spaces",
+          &Self::options);
   }
 };
 

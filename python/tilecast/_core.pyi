@@ -2014,7 +2014,7 @@ class ServerPoint(Record):
     """of the file"""
     software: str
     """of the server"""
-    version: str
+    version: str | None
     """of the software"""
     model: str
     """as the table names it"""
@@ -2036,8 +2036,8 @@ class ServerPoint(Record):
     """length of a prompt, or its range [tokens]"""
     output: str
     """length of an output, or its range [tokens]"""
-    statistic: str
-    """of the times, over requests; of times between tokens over all tokens"""
+    statistic: str | None
+    """of the times over requests, and of times between tokens over all tokens; empty: means"""
     tpot_measured_s: float | None
     """time per output token, measured [s]"""
     tpot_s: float | None
@@ -2056,14 +2056,14 @@ class ServerPoint(Record):
     """80 % interval [s]"""
     ttft_measured_s: float | None
     """time to first token, measured [s]"""
-    ttft_use: str
-    """why this time does not count; empty or yes: it does"""
     ttft_s: float | None
     """time to first token, forecast [s]"""
     ttft_low_s: float | None
     """80 % interval [s]"""
     ttft_high_s: float | None
     """80 % interval [s]"""
+    ttft_use: str | None
+    """why the time to first token does not count; yes: it does"""
     tokens_per_s_per_gpu_measured: float | None
     """output tokens, measured [1/s]"""
     tokens_per_s_per_gpu: float | None
@@ -2072,10 +2072,8 @@ class ServerPoint(Record):
     """80 % interval [1/s]"""
     tokens_per_s_per_gpu_high: float | None
     """80 % interval [1/s]"""
-    mean_batch: float
-    """mean number of sequences in a decode step, forecast"""
     options: str
-    """of the forecast: option=value, separated by spaces"""
+    """further ones of the forecast: option=value, separated by spaces"""
 
 class ServerEvaluation(Record):
     """Forecasts against measured servers under load."""

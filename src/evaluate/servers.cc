@@ -8,6 +8,7 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <set>
 #include <tuple>
 #include <variant>
 
@@ -85,10 +86,14 @@ std::string tokens_text(const std::vector<GivenOption>& options, std::string_vie
   return found == options.end() ? "" : found->text;
 }
 
+/// Those that are no fields of a point.
 std::string options_text(const std::vector<GivenOption>& options) {
+  static const std::set<std::string> kFields = {"software",    "tp",     "dp",     "ep",
+                                                "concurrency", "prompt", "output", "dtype"};
   std::vector<std::string> words;
   for (const GivenOption& option : options)
-    words.push_back(fmt::format("{}={}", option.name, option.text));
+    if (!kFields.contains(option.name))
+      words.push_back(fmt::format("{}={}", option.name, option.text));
   return join(words, " ");
 }
 
@@ -109,13 +114,12 @@ ServerPoint point_of(const ServedRow& row, const std::vector<GivenOption>& optio
                     .clients = row.clients,
                     .prompt = tokens_text(options, "prompt"),
                     .output = tokens_text(options, "output"),
-                    .statistic = row.medians ? "median" : "mean",
+                    .statistic = row.medians ? "median" : "",
                     .tpot_measured_s = row.tpot_s,
                     .itl_measured_s = row.itl_s,
                     .ttft_measured_s = row.ttft_s,
                     .tokens_per_s_per_gpu_measured = row.output_tokens_per_s_per_gpu,
                     .ttft_use = row.ttft_use,
-                    .mean_batch = serving.mean_batch,
                     .options = options_text(options)};
   if (row.tpot_s) point.tpot_s = of_row(row, metrics.tpot);
   if (row.itl_s && serving.itl) point.itl_s = of_row(row, *serving.itl);

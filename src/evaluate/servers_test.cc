@@ -21,7 +21,7 @@ constexpr const char* kServerHeader =
 constexpr const char* kServerRow =
     "H100,1,owner--llama-3.2-1b,vllm,,bf16,,1,1,1,4,16,100,120,20,20,0.05,0.004,yes,\n";
 
-std::string settings_error(const std::string& content) {
+std::string server_settings_error(const std::string& content) {
   try {
     ServerSettings::read(content);
   } catch (const Error& error) {
@@ -30,11 +30,11 @@ std::string settings_error(const std::string& content) {
   return "";
 }
 
-ServedRow server_row() {
+ServedRow made_up_server_row() {
   return read_served_rows(parse_csv(std::string(kServerHeader) + kServerRow, "s.csv"))[0];
 }
 
-std::string text_of(const std::vector<GivenOption>& options, const std::string& name) {
+std::string option_text_of(const std::vector<GivenOption>& options, const std::string& name) {
   for (const GivenOption& option : options)
     if (option.name == name) return option.text;
   return "(none)";
@@ -88,22 +88,22 @@ TEST(ServerSettings, LaterRulesWinAndCellsAreFilledIn) {
       {"match": {"software": ["sglang", "vllm"], "tp": "1"}, "options": {"kv-dtype": "fp8"}, "source": "s"},
       {"match": {"software": "trtllm"}, "options": {"max_num_seqs": 7}, "source": "s"},
       {"options": {"gpu_memory_utilization": 0.85}, "source": "s"}]})");
-  const std::vector<GivenOption> options = settings.options_of(server_row());
-  EXPECT_EQ(text_of(options, "max-num-seqs"), "4");
-  EXPECT_EQ(text_of(options, "dtype"), "(none)") << "an empty text takes the column's back";
-  EXPECT_EQ(text_of(options, "kv-dtype"), "fp8");
-  EXPECT_EQ(text_of(options, "gpu-memory-utilization"), "0.85");
-  EXPECT_EQ(text_of(options, "concurrency"), "4");
-  EXPECT_EQ(text_of(options, "prompt"), "100:120");
-  EXPECT_EQ(text_of(options, "output"), "20");
-  EXPECT_EQ(text_of(options, "requests"), "16");
-  EXPECT_EQ(settings.why_skipped(server_row()), "");
+  const std::vector<GivenOption> options = settings.options_of(made_up_server_row());
+  EXPECT_EQ(option_text_of(options, "max-num-seqs"), "4");
+  EXPECT_EQ(option_text_of(options, "dtype"), "(none)") << "an empty text takes the column's back";
+  EXPECT_EQ(option_text_of(options, "kv-dtype"), "fp8");
+  EXPECT_EQ(option_text_of(options, "gpu-memory-utilization"), "0.85");
+  EXPECT_EQ(option_text_of(options, "concurrency"), "4");
+  EXPECT_EQ(option_text_of(options, "prompt"), "100:120");
+  EXPECT_EQ(option_text_of(options, "output"), "20");
+  EXPECT_EQ(option_text_of(options, "requests"), "16");
+  EXPECT_EQ(settings.why_skipped(made_up_server_row()), "");
 }
 
 TEST(ServerSettings, RulesSkipRows) {
   const ServerSettings settings = ServerSettings::read(
       R"({"rules": [{"match": {"model": "owner--llama-3.2-1b"}, "skip": "why", "source": "s"}]})");
-  EXPECT_EQ(settings.why_skipped(server_row()), "why");
+  EXPECT_EQ(settings.why_skipped(made_up_server_row()), "why");
 }
 
 TEST(ServerSettings, ModelsAreBundledOnesWithOrWithoutTheirOwner) {
@@ -115,22 +115,24 @@ TEST(ServerSettings, ModelsAreBundledOnesWithOrWithoutTheirOwner) {
 }
 
 TEST(ServerSettings, MessagesNameTheRule) {
-  EXPECT_NE(
-      settings_error(R"({"rules": [{"match": {"softwre": "vllm"}, "options": {}, "source": "s"}]})")
-          .find("rules[0]"),
-      std::string::npos);
-  EXPECT_NE(settings_error(R"({"rules": [{"options": {"max_num_sqs": 1}, "source": "s"}]})")
+  EXPECT_NE(server_settings_error(
+                R"({"rules": [{"match": {"softwre": "vllm"}, "options": {}, "source": "s"}]})")
+                .find("rules[0]"),
+            std::string::npos);
+  EXPECT_NE(server_settings_error(R"({"rules": [{"options": {"max_num_sqs": 1}, "source": "s"}]})")
                 .find("did you mean 'max-num-seqs'"),
             std::string::npos);
+  EXPECT_NE(server_settings_error(
+                R"({"rules": [{"options": {"max_num_seqs": "{client}"}, "source": "s"}]})")
+                .find("did you mean 'clients'"),
+            std::string::npos);
   EXPECT_NE(
-      settings_error(R"({"rules": [{"options": {"max_num_seqs": "{client}"}, "source": "s"}]})")
-          .find("did you mean 'clients'"),
+      server_settings_error(R"({"rules": [{"options": {"max_num_seqs": 1}}]})").find("source"),
       std::string::npos);
-  EXPECT_NE(settings_error(R"({"rules": [{"options": {"max_num_seqs": 1}}]})").find("source"),
-            std::string::npos);
-  EXPECT_NE(settings_error(R"({"rules": [{"source": "s"}]})").find("either `options` or `skip`"),
-            std::string::npos);
-  EXPECT_NE(settings_error(R"({"rule": []})").find("rule"), std::string::npos);
+  EXPECT_NE(
+      server_settings_error(R"({"rules": [{"source": "s"}]})").find("either `options` or `skip`"),
+      std::string::npos);
+  EXPECT_NE(server_settings_error(R"({"rule": []})").find("rule"), std::string::npos);
 }
 
 class ServerFiles : public testing::Test {

@@ -7,21 +7,21 @@
 namespace tilecast {
 namespace {
 
-constexpr const char* kLoopHeader =
+constexpr const char* kServedLoopHeader =
     "gpu,gpus,model,software,version,dtype,tp,dp,ep,clients,requests,prompt_min,prompt_max,"
     "output_min,output_max,ttft_mean_s,tpot_mean_s,ttft_median_s,tpot_median_s,ttft_use,"
     "output_tokens_per_s_per_gpu,drafts,disaggregated\n";
-constexpr const char* kFullHeader =
+constexpr const char* kServedFullHeader =
     "gpu,gpus,model,software,dtype,tp,dp,ep,max_num_seqs,output_mean,itl_median_s,"
     "output_tokens_per_s,host_bound\n";
 
-std::vector<ServedRow> rows_of(const char* header, const std::string& rows) {
+std::vector<ServedRow> served_rows_of(const char* header, const std::string& rows) {
   return read_served_rows(parse_csv(header + rows, "s.csv"));
 }
 
-std::string message_of(const char* header, const std::string& rows) {
+std::string served_message_of(const char* header, const std::string& rows) {
   try {
-    rows_of(header, rows);
+    served_rows_of(header, rows);
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::kInput);
     return error.what();
@@ -30,10 +30,10 @@ std::string message_of(const char* header, const std::string& rows) {
 }
 
 TEST(ServedRows, ClosedLoopsHaveMeansOrMedians) {
-  const auto rows =
-      rows_of(kLoopHeader,
-              "H100,2,gpt2,vllm,0.9,bf16,2,1,1,8,80,100,120,50,50,0.2,0.01,0.1,0.02,yes,90,none,0\n"
-              "H100,2,gpt2,vllm,,bf16,2,1,1,8,,100,,,50,,,0.1,0.02,polled,,none,0\n");
+  const auto rows = served_rows_of(
+      kServedLoopHeader,
+      "H100,2,gpt2,vllm,0.9,bf16,2,1,1,8,80,100,120,50,50,0.2,0.01,0.1,0.02,yes,90,none,0\n"
+      "H100,2,gpt2,vllm,,bf16,2,1,1,8,,100,,,50,,,0.1,0.02,polled,,none,0\n");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].line, 2u);
   EXPECT_EQ(rows[0].clients, 8);
@@ -57,17 +57,17 @@ TEST(ServedRows, ClosedLoopsHaveMeansOrMedians) {
 
 TEST(ServedRows, WhatIsNoSingleServerIsLeftOut) {
   const auto rows =
-      rows_of(kLoopHeader,
-              "H100,2,gpt2,vllm,,bf16,2,1,1,8,80,100,120,50,50,0.2,0.01,,,,,mtp,0\n"
-              "H100,6,gpt2,vllm,,bf16,2,1,1,8,80,100,120,50,50,0.2,0.01,,,,,none,1\n");
+      served_rows_of(kServedLoopHeader,
+                     "H100,2,gpt2,vllm,,bf16,2,1,1,8,80,100,120,50,50,0.2,0.01,,,,,mtp,0\n"
+                     "H100,6,gpt2,vllm,,bf16,2,1,1,8,80,100,120,50,50,0.2,0.01,,,,,none,1\n");
   EXPECT_NE(rows[0].left_out.find("drafts"), std::string::npos);
   EXPECT_NE(rows[1].left_out.find("servers of their own"), std::string::npos);
 }
 
 TEST(ServedRows, ServersKeptFullHaveTheirSequencesAsClients) {
-  const auto rows = rows_of(kFullHeader,
-                            "H100,2,gpt2,vllm,bf16,2,1,1,32,86.6,0.01,640,0\n"
-                            "H100,2,gpt2,vllm,bf16,2,1,1,32,86.6,0.01,640,1\n");
+  const auto rows = served_rows_of(kServedFullHeader,
+                                   "H100,2,gpt2,vllm,bf16,2,1,1,32,86.6,0.01,640,0\n"
+                                   "H100,2,gpt2,vllm,bf16,2,1,1,32,86.6,0.01,640,1\n");
   ASSERT_EQ(rows.size(), 2u);
   EXPECT_EQ(rows[0].clients, 32);
   EXPECT_EQ(rows[0].output->low, 43);
@@ -82,7 +82,9 @@ TEST(ServedRows, ServersKeptFullHaveTheirSequencesAsClients) {
 }
 
 TEST(ServedRows, MessagesNameLineAndColumn) {
-  const auto loop = [](const std::string& row) { return message_of(kLoopHeader, row); };
+  const auto loop = [](const std::string& row) {
+    return served_message_of(kServedLoopHeader, row);
+  };
   EXPECT_EQ(loop("H100,2,gpt2,vllm,,bf16,2,1,1,0,,100,,50,,0.2,0.01,,,,,,\n"),
             "s.csv: line 2: clients: expected a number above 0 and at most 1e+09, found '0'");
   EXPECT_EQ(loop("H100,2,gpt2,vllm,,bf16,2,1,1,,,100,,50,,0.2,0.01,,,,,,\n"),
@@ -102,8 +104,8 @@ TEST(ServedRows, MessagesNameLineAndColumn) {
 }
 
 TEST(ServedRows, TablesAreKnownByTheirColumns) {
-  EXPECT_TRUE(is_served_table(parse_csv(kLoopHeader, "s.csv")));
-  EXPECT_TRUE(is_served_table(parse_csv(kFullHeader, "s.csv")));
+  EXPECT_TRUE(is_served_table(parse_csv(kServedLoopHeader, "s.csv")));
+  EXPECT_TRUE(is_served_table(parse_csv(kServedFullHeader, "s.csv")));
   EXPECT_FALSE(is_served_table(parse_csv("gpu,op,dtype,latency_s\n", "s.csv")));
 }
 

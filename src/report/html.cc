@@ -57,6 +57,13 @@ void shorten(Json& value, const std::string& name, size_t most,
   for (Json& inner : value) shorten(inner, name, most, left_out);
 }
 
+/// Numbers with six digits: more are not seen.
+void round_numbers(Json& value) {
+  if (value.is_structured())
+    for (Json& inner : value) round_numbers(inner);
+  if (value.is_number_float()) value = Json::parse(fmt::format("{:.6g}", value.get<double>()));
+}
+
 std::string compact(const Json& json) {
   return replaced(json.dump(-1, ' ', false, Json::error_handler_t::replace), {{'<', "\\u003c"}});
 }
@@ -75,6 +82,10 @@ std::string report_data(const ReportText& text, size_t room) {
   };
   constexpr size_t kLongest = 8192, kShortest = 8;
   std::string out = data();
+  if (out.size() > room) {
+    round_numbers(answer);
+    out = data();
+  }
   for (size_t most = kLongest; out.size() > room && most >= kShortest; most /= 2) {
     shorten(answer, "entries", most, left_out);
     out = data();
