@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The constants of servers fitted without a model, then without a GPU, each in turn, and judged on it.
 
-    research/servers/left_out.py build/release/tilecast ../shared/data/servers/inferencex.csv.xz
+    research/servers/left_out.py build/release/tilecast ../shared/data/servers/inferencex.csv.xz            prints the table
+    research/servers/left_out.py build/release/tilecast ../shared/data/servers/inferencex.csv.xz --write    writes docs/server_accuracy.md
 
 Fitted are the constants of data/software that InferenceX's and NVIDIA's runs decide: the time of a request outside of steps and of a
 launch of a prompt's kernels (on times to first token), the time between steps and for each sequence (on times per output token). Each
@@ -16,6 +17,9 @@ import sys
 import tempfile
 from pathlib import Path
 from typing import Any, Dict, List
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tools"))
+import sections  # noqa: E402
 
 SETTINGS = Path(__file__).resolve().parent / "settings.json"
 Point = Dict[str, Any]
@@ -69,7 +73,7 @@ def judge(candidates: Dict[Any, List[Point]], metric: str, software: str, versio
 
 
 def main() -> None:
-    program, table = sys.argv[1:]
+    program, table = sys.argv[1:3]
     requests: Dict[str, Dict[Any, List[Point]]] = {}
     for software, launches in LAUNCHES_US.items():
         requests[software] = {(overhead, launch): evaluate(program, table, [
@@ -80,30 +84,33 @@ def main() -> None:
         match = {"software": software, **({"version": version} if version else {})}
         steps[software, version] = {(step, sequence): evaluate(program, table, [
             {"match": match, "options": {"step_overhead_us": step, "sequence_overhead_us": sequence}}]) for step, sequence in values}
+    fits = "| without | fitted on the others | figure | rows | median % |\n|---|---|---|--:|--:|\n"
+    sums = "| each left out in turn | figure | rows | mean % | median % |\n|---|---|--:|--:|--:|\n"
+    committed = steps["sglang", ""][500, 5]
     for key in ("model", "gpu"):
         found: "dict[str, list[float]]" = {metric: [] for metric in METRICS}
-        committed = steps["sglang", ""][500, 5]
         for left_out in sorted({p[key] for p in committed}):
-            print(f"without {left_out}:")
+            def add(metric: str, constants: str, own: "list[float]", name: str = left_out.split("--")[-1]) -> str:
+                found[metric] += own
+                return f"| {name} | {constants} | {metric} | {len(own)} | {100 * statistics.median(own):.1f} |\n" if own else ""
+
             for software, candidates in requests.items():
                 chosen, own = judge(candidates, "ttft", software, "", key, left_out)
-                found["ttft"] += own
-                if own:
-                    print(f"  {software}: {chosen[0] * 1e3:.0f} ms a request, {chosen[1]} us a launch; TTFT, median "
-                          f"{100 * statistics.median(own):.1f} %")
+                fits += add("ttft", f"{software}: {chosen[0] * 1e3:.0f} ms a request, {chosen[1]} us a launch", own)
             for (software, version), candidates in steps.items():
                 chosen, own = judge(candidates, "tpot", software, version, key, left_out)
-                found["tpot"] += own
-                if own:
-                    print(f"  {software} {version}: {chosen[0]} us a step, {chosen[1]} us a sequence; TPOT, median "
-                          f"{100 * statistics.median(own):.1f} %")
+                fits += add("tpot", f"{software} {version}: {chosen[0]} us a step, {chosen[1]} us a sequence", own)
             own_rows = [p for p in committed if p[key] == left_out]
             # No fit decides the other rows' times per output token.
             found["tpot"] += errors([p for p in own_rows if not any(is_of(p, *fitted) for fitted in steps)], "tpot")
             found["tokens/s/GPU"] += errors(own_rows, "tokens/s/GPU")
         for metric, values_of in found.items():
-            print(f"each {key} left out in turn: {metric}: {len(values_of)} rows, mean {100 * statistics.fmean(values_of):.1f} %, median "
-                  f"{100 * statistics.median(values_of):.1f} %")
+            sums += (f"| {key} | {metric} | {len(values_of):,} | {100 * statistics.fmean(values_of):.1f} | "
+                     f"{100 * statistics.median(values_of):.1f} |\n")
+    if "--write" in sys.argv:
+        sections.replace("docs/server_accuracy.md", "<!-- left_out: begin -->", "<!-- left_out: end -->", sums + "\n" + fits)
+    else:
+        print(sums + "\n" + fits)
 
 
 if __name__ == "__main__":

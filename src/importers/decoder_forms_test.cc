@@ -276,7 +276,7 @@ TEST(Decoder, ProductsWhoseInputAFusedKernelQuantizesAreMarked) {
                           std::vector<StepRequest::Group> groups) {
     const Graph graph = fuse(model.build({.dtype = DType::kBf16}),
                              {.groups = std::move(groups),
-                              .scheme_of = [&](const std::string&, Role) { return scheme; },
+                              .scheme_of = [&](std::string_view, Role) { return scheme; },
                               .fusions = fusions});
     std::vector<std::string> names;
     for (const Node& node : graph.nodes) {
