@@ -31,6 +31,8 @@ struct LawTime {
   /// The part of the start in which activations are quantized, where the kernel before has done it.
   /// It is in `seconds`, as in measurements of the product alone.
   double fused_s = 0;
+  /// Time of an earlier version's kernel over that of the measured one, which the law describes.
+  double version_ratio = 1;
 };
 using Law = LawTime (*)(const Kernel& kernel, const Chip& chip, const Conditions& conditions);
 

@@ -81,7 +81,8 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
           ? 0
           : ramp(c.l2_fit_ratio - static_cast<double>(kernel.bytes()) / chip.l2_bytes, 0,
                  c.l2_fit_span_ratio);
-  const double start_s = launch_latency_s(traits_of(conditions.software).expert_launches_us, chip);
+  const SoftwareTraits& traits = traits_of(conditions.software);
+  const double start_s = launch_latency_s(traits.expert_launches_us, chip);
   double seconds = start_s, memory_s = 0;
   for (const auto& [n, k] : {std::pair{columns, hidden}, std::pair{hidden, ffn}}) {
     if (kernel.compute_dtype() == DType::kFp32) {
@@ -101,7 +102,9 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
                                c.activation_passes / chip.dram_bytes_per_s;
   memory_s += activations_s;
   seconds += activations_s;
-  return {seconds, {}, start_s, memory_s, seconds - start_s - memory_s};
+  LawTime law{seconds, {}, start_s, memory_s, seconds - start_s - memory_s};
+  if (kernel.scheme == QuantScheme::kFp8Block) law.version_ratio = traits.block_fp8_experts_ratio;
+  return law;
 }
 
 }  // namespace tilecast

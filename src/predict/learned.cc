@@ -163,7 +163,8 @@ void estimate_learned(KernelKind kind, const CostBatch& batch, const Weights& we
     if (coverage.other_unit) log_factors[r] = 0;
     Spread spread = spread_of(applied, coverage, size_of(row.law.seconds));
     if (calibrated.weight > 0) calibrate_spread(calibrated, spread);
-    const double seconds = row.law.seconds * std::exp(log_factors[r]) - row.law.fused_s;
+    const double seconds =
+        (row.law.seconds * std::exp(log_factors[r]) - row.law.fused_s) * row.law.version_ratio;
     batch.times[batch.rows[r]] = finish(row, batch.device, seconds, spread, weights.laws.intervals);
   }
 }

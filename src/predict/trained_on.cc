@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "ops/op_def.h"
+
 namespace tilecast {
 namespace {
 
@@ -14,8 +16,11 @@ Combination combination_of(const Kernel& kernel, const Conditions& conditions) {
   const auto wide = [](DType dtype) { return dtype == DType::kFp16 ? DType::kBf16 : dtype; };
   const DType dtype = wide(kernel.dtype);
   const Attention* attention = kernel.as<Attention>();
-  return {newest_version(conditions.software), dtype,
-          attention != nullptr ? wide(attention->kv_dtype) : dtype, kernel.scheme};
+  // The compiler of PyTorch writes such kernels, whoever runs them.
+  static const OpId compiled = require_op("compiled_gated_activation");
+  const Software software =
+      kernel.op == compiled ? Software{} : newest_version(conditions.software);
+  return {software, dtype, attention != nullptr ? wide(attention->kv_dtype) : dtype, kernel.scheme};
 }
 
 std::optional<Combination> combination_of_words(const std::string& software,

@@ -98,6 +98,7 @@ TEST(ServedStep, TimePassesBetweenSteps) {
   request.kind = RequestKind::kServe;
   request.batch = 1;
   request.load.concurrency = 16;
+  request.load.server_overhead_s = request.load.request_turn_s = 0;
   const GenerationForecast slow = forecast_served("llama-3.1-8b", "H100", request);
   request.execution.step_overhead_s = 0;
   const GenerationForecast fast = forecast_served("llama-3.1-8b", "H100", request);

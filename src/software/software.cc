@@ -53,6 +53,7 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"fuses_fp4_quantization", &Traits::fuses_fp4_quantization},
     {"families_with_fused_norms", &Traits::families_with_fused_norms},
     {"compiles_gates", &Traits::compiles_gates},
+    {"block_fp8_experts_ratio", &Traits::block_fp8_experts_ratio, "1"},
     {"expert_launches_us", &Traits::expert_launches_us, "us"},
     {"has_row_blocks", &Traits::has_row_blocks},
     {"all_reduce_curve", &Traits::all_reduce_curve},

@@ -55,6 +55,7 @@ struct SoftwareTraits {
 
   // Others
   double expert_launches_us = 0;         ///< routing, sorting, two products, activation, sum
+  double block_fp8_experts_ratio = 0;    ///< time of experts in FP8 by blocks over the measured one
   bool has_row_blocks = false;           ///< norms, gates and rotary: a block for each row
   std::string all_reduce_curve;          ///< of the weights of collectives; "": NCCL's
   bool overlaps_shared_experts = false;  ///< on a second stream, with few tokens

@@ -117,11 +117,44 @@ TEST(Server, WithoutLoadTheFirstTokenComesAsInABatchOfOne) {
     Request options{.prompt = 1000, .output = 50, .execution = {.software = software}};
     options.load.rate = 0.001;
     options.load.requests = 20;
+    options.load.server_overhead_s = options.load.request_turn_s = 0;
     const GenerationForecast f = forecast_server("llama-3-8b", "H100", options);
     EXPECT_NEAR(f.serving->all.ttft.p99.value / f.ttft.value, 1, 0.01)
         << static_cast<int>(software);
     EXPECT_NEAR(f.serving->all.tpot.p99.value / f.tpot.value, 1, 0.01)
         << static_cast<int>(software);
+  }
+}
+
+TEST(Server, ARequestTakesTheSoftwaresTimeOutsideOfSteps) {
+  Request options{.prompt = 1000, .output = 50, .execution = {.software = software_of("vllm")}};
+  options.load.rate = 0.001;
+  options.load.requests = 20;
+  const HostCosts& costs = software_def(software_of("vllm")).costs;
+  ASSERT_GT(costs.request_overhead_s, 0);
+  const GenerationForecast f = forecast_server("llama-3-8b", "H100", options);
+  options.load.server_overhead_s = options.load.request_turn_s = 0;
+  const GenerationForecast without = forecast_server("llama-3-8b", "H100", options);
+  EXPECT_NEAR(f.serving->all.ttft.mean.value - without.serving->all.ttft.mean.value,
+              costs.request_overhead_s + costs.request_turn_s, 1e-9);
+}
+
+TEST(Server, AnEarlierVersionTakesLongerForEachSequence) {
+  const auto tpot = [](const char* version, int64_t batch) {
+    Request options{.kind = RequestKind::kGenerate, .prompt = 100, .output = 50, .batch = batch};
+    options.execution.software_version = version;
+    return forecast_served("llama-3-8b", "H100", options).tpot.value;
+  };
+  const auto costs = [](const char* version) {
+    return software_def(software_version(software_of("vllm"), version, "")).costs;
+  };
+  const HostCosts now = costs(""), then = costs("0.12.0");
+  for (const int64_t batch : {1, 64}) {
+    EXPECT_NEAR(tpot("0.12.0", batch) - tpot("", batch),
+                then.step_overhead_s - now.step_overhead_s +
+                    static_cast<double>(batch) * then.sequence_overhead_s,
+                1e-9)
+        << batch;
   }
 }
 
