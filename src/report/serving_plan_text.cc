@@ -51,7 +51,7 @@ std::string missed_text(const ServingPlan& plan, const ServingCandidate& c) {
   };
   add("TTFT", c.ttft_s, plan.ttft_s);
   add("TPOT", c.tpot_s, plan.tpot_s);
-  if (!c.keeps_up) parts.emplace_back("it does not keep up with the load");
+  if (!c.keeps_up && parts.empty()) parts.emplace_back("it does not keep up with the load");
   return join(parts, ", ");
 }
 
