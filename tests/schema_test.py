@@ -156,6 +156,7 @@ def main() -> int:
         checks.command("plan", "plan gpt2_med --cluster a100-sxm-4 --batch 16 --seq 1024 --price-per-gpu-hour 1.5")
         checks.command("plan_gpus", "plan gpt2_med --gpus H100,A100 --batch 16 --seq 1024 --dtype bf16 --zero 0")
         checks.command("plan_serving", "plan llama-3-8b --gpus H100,L40S --num-gpus 4 --prompt 1024 --output 128 --tpot-s 0.02 --price-per-gpu-hour H100=2,L40S=1")
+        checks.command("plan_serving", "plan llama-3-8b --gpu L40S --prompt 1024 --output 128 --tpot-s 0.03 --rate 20 --price-per-gpu-hour 1")
         checks.command("plan", "plan qwen3-30b-a3b --cluster dgx-h100 --batch 64 --seq 4096 --dtype bf16 --micro-batch-size 4")
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
         checks.command("shard", "shard dlrm_mlperf --cluster dgx-a100")

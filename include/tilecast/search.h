@@ -728,10 +728,15 @@ struct ServingSpace {
 };
 
 struct ServingQuery {
-  /// The options that all candidates share: prompt, output, software, limits of Load, …
+  /// The options that all candidates share: prompt, output, software, limits of Load, … With a
+  /// rate, the search is for the fewest servers that keep the limits under it.
   Request request;
+  /// Clients of all replicas together, with the same search; 0: not given.
+  int64_t clients = 0;
   std::vector<ServingHardware> hardware;  ///< one at least
-  int64_t gpus = 0;                       ///< of each kind; 0: `nodes` nodes of the first
+  /// Of each kind; 0: `nodes` nodes of the first. With a rate or clients: at most so many of all
+  /// servers, and a server takes those of `nodes` nodes at most; 0: no limit.
+  int64_t gpus = 0;
   int64_t nodes = 1;
   std::optional<double> ttft_s, tpot_s;
   Percentile percentile = Percentile::kP99;
@@ -762,7 +767,8 @@ struct ServingCandidate {
   std::string dtype, kv_dtype;
   /// Where the server would not start with the model's own longest length: the longest request.
   std::optional<int64_t> max_model_len;
-  int64_t concurrency = 1;
+  int64_t concurrency = 1;  ///< 0: requests come at the plan's rate
+  int64_t requests = 0;     ///< that were simulated; 0: the default of forecasts
   bool fits = true;
   int64_t peak_bytes = 0;
   int64_t margin_bytes = 0;
@@ -772,6 +778,7 @@ struct ServingCandidate {
   double ttft_s = 0, tpot_s = 0, mean_ttft_s = 0, mean_tpot_s = 0;
   double mean_request_s = 0;  ///< from sending to the last token
   double tokens_per_s = 0, requests_per_s = 0, user_tokens_per_s = 0, gpu_tokens_per_s = 0;
+  bool keeps_up = true;  ///< with the rate
   bool meets = false;
   /// The best load of a layout whose throughput ties with the most on the same GPUs.
   bool ties = false;
@@ -809,11 +816,13 @@ struct ServingPlan {
   std::string software;
   std::optional<double> ttft_s, tpot_s;
   Percentile percentile = Percentile::kP99;
+  int64_t clients = 0;    ///< of all replicas; 0: not given
+  int64_t most_gpus = 0;  ///< with a rate or clients: of all servers; 0: no limit
   /// Candidates in this order: first those that meet the limits, most tokens/s for each GPU (with
-  /// prices of several kinds: for each unit of money) first, but the simplest of those that tie
-  /// before all, and the best load of each layout before other loads; then those that miss them,
-  /// the nearest first; then what was pruned or not simulated; then what does not fit, the nearest
-  /// first.
+  /// prices of several kinds: for each unit of money; with a rate or clients: fewest GPUs or least
+  /// money) first, but the simplest of those that tie before all, and the best load of each layout
+  /// before other loads; then those that miss them, the nearest first; then what was pruned or not
+  /// simulated; then what does not fit, the nearest first.
   std::vector<ServingCandidate> candidates;
   size_t meeting = 0, simulated = 0, pruned = 0, fitting = 0;
   /// Layouts of the candidates that meet the limits: the first ones are the best load of each.
@@ -822,6 +831,8 @@ struct ServingPlan {
   static constexpr double kTieRatio = 0.05;
   /// The candidate of most throughput (with prices: for the money), if it is not the first.
   std::optional<size_t> most;
+  /// With a rate or clients: the candidate of the fewest GPUs, if it is not the first.
+  std::optional<size_t> fewest;
   /// If none fits: a lower share of the memory for the server with which the nearest does.
   std::optional<double> utilization_that_fits;
   std::vector<size_t> front;
@@ -836,6 +847,7 @@ struct ServingPlan {
 
   static constexpr size_t kListed = 10;
   static constexpr int64_t kMostClients = 1024;  ///< of a replica, where no list is given
+  static constexpr int64_t kMostServers = 1024;  ///< where the number of GPUs has no limit
 
   std::vector<ServingCandidateRow> rows() const;
   std::vector<ServingHardwareRow> hardware() const;
@@ -858,10 +870,21 @@ struct ServingPlan {
     }
     return !prices.empty();
   }
+  /// Whether the load of all replicas is given, and the number of GPUs is the answer.
+  bool sized() const { return clients > 0 || used.load.rate > 0; }
+  /// Idle ones too, where their number is given.
+  int64_t paid_gpus(const ServingCandidate& c) const { return sized() ? c.gpus() : gpus; }
+  double price_per_hour(const ServingCandidate& c) const {
+    return prices[c.hardware] * static_cast<double>(paid_gpus(c));
+  }
   double cost_of_million_tokens(const ServingCandidate& c) const {
     constexpr double kSecondsPerHour = 3600, kTokens = 1e6;
-    return prices[c.hardware] * static_cast<double>(gpus) / kSecondsPerHour * kTokens /
-           c.tokens_per_s;
+    return price_per_hour(c) / kSecondsPerHour * kTokens / c.tokens_per_s;
+  }
+  /// What the best candidate has most of.
+  double worth(const ServingCandidate& c) const {
+    if (sized()) return -(ranks_by_cost() ? price_per_hour(c) : static_cast<double>(c.gpus()));
+    return ranks_by_cost() ? c.gpu_tokens_per_s / prices[c.hardware] : c.gpu_tokens_per_s;
   }
 
   template <typename Fields>
@@ -872,7 +895,11 @@ struct ServingPlan {
           {"serving"});
     field("model", "", "name of the model", &Self::model);
     field("hardware", "", "kinds of GPUs", &Self::hardware);
-    field("gpus", "", "of each kind", &Self::gpus);
+    field("gpus", "", "of each kind; with rate or clients: that one server may take", &Self::gpus);
+    field.if_set("rate", "requests/s", "of all replicas together",
+                 [](const Self& x) { return x.used.load.rate > 0 ? &x.used.load.rate : nullptr; });
+    field.if_set("clients", "", "of all replicas together",
+                 [](const Self& x) { return x.clients > 0 ? &x.clients : nullptr; });
     field("prompt", "tokens", "mean length", &Self::prompt);
     field("output", "tokens", "mean length", &Self::output);
     field("software", "", "whose kernels and scheduler", &Self::software);
@@ -890,6 +917,9 @@ struct ServingPlan {
     field("most", "",
           "index of the candidate of most throughput; null: the first, or none meets the limits",
           &Self::most);
+    field("fewest", "",
+          "with rate or clients: index of the candidate of the fewest GPUs; null: the first",
+          &Self::fewest);
     field("simulated", "", "to their end", &Self::simulated);
     field("pruned", "", "simulated until they were sure to miss a limit; with --full-search none",
           &Self::pruned);
@@ -933,7 +963,7 @@ struct ServingHardwareRow {
 struct ServingCandidateRow : ServingCandidate {
   std::string gpu;
   bool pareto = false;
-  std::optional<double> cost_of_million_tokens;
+  std::optional<double> price_per_hour, cost_of_million_tokens;
   std::optional<bool> limits_certain;
 
   /// `value` of a simulated candidate; else nullptr.
@@ -960,14 +990,21 @@ struct ServingCandidateRow : ServingCandidate {
     field("prefill_workers", "",
           "servers of the same layout that compute prompts only; 0: replicas do so themselves",
           &Self::prefill_workers);
-    field("replicas", "", "as many as the GPUs hold; GPUs that are left over are idle",
+    field("replicas", "",
+          "as many as the GPUs hold, GPUs that are left over are idle; with rate or clients: the "
+          "fewest that keep the limits",
           &Self::replicas);
+    field("gpus", "", "of all replicas and prefill workers",
+          [](const Self& x) { return x.ServingCandidate::gpus(); });
     field("dtype", "", "empty: the checkpoint's own", &Self::dtype);
     field("kv_dtype", "", "empty: that of the model", &Self::kv_dtype);
     field("max_model_len", "tokens",
           "the longest request, where the server does not start with the model's longest sequence",
           &Self::max_model_len);
-    field("concurrency", "", "clients of each replica", &Self::concurrency);
+    field("concurrency", "", "clients of each replica; 0: requests come at the rate",
+          &Self::concurrency);
+    field.if_set("requests", "", "that were simulated, where they are more than forecast's default",
+                 [](const Self& x) { return x.requests > 0 ? &x.requests : nullptr; });
     field("fits", "", "whether the longest request does", &Self::fits);
     field("peak_bytes", "bytes", "of one rank", &Self::peak_bytes);
     field("margin_bytes", "bytes", "below 0: it does not fit", &Self::margin_bytes);
@@ -978,6 +1015,8 @@ struct ServingCandidateRow : ServingCandidate {
     field("pruned", "",
           "its simulation ended as soon as it was sure to miss a limit that less load keeps",
           &Self::pruned);
+    field.if_set("keeps_up", "", "the queue does not grow without bound",
+                 [](const Self& x) { return x.if_simulated(x.keeps_up); });
     field("meets_limits", "", "simulated, and within the limits, if there are any", &Self::meets);
     field("ties", "",
           "the best load of a layout whose throughput is less than 5 % below the most on the same "
@@ -1003,6 +1042,8 @@ struct ServingCandidateRow : ServingCandidate {
                  [](const Self& x) { return x.if_simulated(x.user_tokens_per_s); });
     field.if_set("gpu_tokens_per_s", "1/s", "tokens_per_s over all GPUs, idle ones too",
                  [](const Self& x) { return x.if_simulated(x.gpu_tokens_per_s); });
+    field.if_set("price_per_hour", "", "of all GPUs, idle ones too, in the unit of the price",
+                 &Self::price_per_hour);
     field.if_set("cost_of_million_tokens", "", "in the unit of the price",
                  &Self::cost_of_million_tokens);
     field.bounds({"ttft_low_s", "ttft_high_s"}, "s",

@@ -1438,7 +1438,9 @@ class ServingCandidate(Record):
     prefill_workers: int
     """servers of the same layout that compute prompts only; 0: replicas do so themselves"""
     replicas: int
-    """as many as the GPUs hold; GPUs that are left over are idle"""
+    """as many as the GPUs hold, GPUs that are left over are idle; with rate or clients: the fewest that keep the limits"""
+    gpus: int
+    """of all replicas and prefill workers"""
     dtype: str
     """empty: the checkpoint's own"""
     kv_dtype: str
@@ -1446,7 +1448,9 @@ class ServingCandidate(Record):
     max_model_len: int | None
     """the longest request, where the server does not start with the model's longest sequence [tokens]"""
     concurrency: int
-    """clients of each replica"""
+    """clients of each replica; 0: requests come at the rate"""
+    requests: int | None
+    """that were simulated, where they are more than forecast's default"""
     fits: bool
     """whether the longest request does"""
     peak_bytes: int
@@ -1457,6 +1461,8 @@ class ServingCandidate(Record):
     """false: it does not fit, or less load misses a limit already or writes as much (within 1 %), or it is pruned"""
     pruned: bool
     """its simulation ended as soon as it was sure to miss a limit that less load keeps"""
+    keeps_up: bool | None
+    """the queue does not grow without bound"""
     meets_limits: bool
     """simulated, and within the limits, if there are any"""
     ties: bool
@@ -1479,6 +1485,8 @@ class ServingCandidate(Record):
     """1 / mean_tpot_s [1/s]"""
     gpu_tokens_per_s: float | None
     """tokens_per_s over all GPUs, idle ones too [1/s]"""
+    price_per_hour: float | None
+    """of all GPUs, idle ones too, in the unit of the price"""
     cost_of_million_tokens: float | None
     """in the unit of the price"""
     ttft_low_s: float | None
@@ -1509,7 +1517,11 @@ class ServingPlan(Record):
     hardware: list[ServingHardware]
     """kinds of GPUs"""
     gpus: int
-    """of each kind"""
+    """of each kind; with rate or clients: that one server may take"""
+    rate: float | None
+    """of all replicas together [requests/s]"""
+    clients: int | None
+    """of all replicas together"""
     prompt: int
     """mean length [tokens]"""
     output: int
@@ -1534,6 +1546,8 @@ class ServingPlan(Record):
     """layouts among them: the first candidates are the best load of each"""
     most: int | None
     """index of the candidate of most throughput; null: the first, or none meets the limits"""
+    fewest: int | None
+    """with rate or clients: index of the candidate of the fewest GPUs; null: the first"""
     simulated: int
     """to their end"""
     pruned: int
@@ -2709,6 +2723,7 @@ class ForecastKeywords(TypedDict, total=False):
     slow_ranks: str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -2719,11 +2734,13 @@ class ForecastKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     server_overhead_s: float | None
+    request_turn_us: float | None
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
     count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
+    sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
     router: Literal["round-robin", "least-loaded"] | None
@@ -2786,6 +2803,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -2797,11 +2815,13 @@ class CompareGpusKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     server_overhead_s: float | None
+    request_turn_us: float | None
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
     count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
+    sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
     router: Literal["round-robin", "least-loaded"] | None
@@ -2864,6 +2884,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -2875,11 +2896,13 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     server_overhead_s: float | None
+    request_turn_us: float | None
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
     count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
+    sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
     router: Literal["round-robin", "least-loaded"] | None
@@ -2942,6 +2965,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -2953,11 +2977,13 @@ class StepOperationsKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     server_overhead_s: float | None
+    request_turn_us: float | None
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
     count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
+    sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
     router: Literal["round-robin", "least-loaded"] | None
@@ -3020,6 +3046,7 @@ class OccupancyKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3031,11 +3058,13 @@ class OccupancyKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     server_overhead_s: float | None
+    request_turn_us: float | None
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
     count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
+    sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
     router: Literal["round-robin", "least-loaded"] | None
@@ -3103,6 +3132,7 @@ class CompareKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3114,11 +3144,13 @@ class CompareKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     server_overhead_s: float | None
+    request_turn_us: float | None
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
     count_cuda_graphs: bool | Literal["on", "off"] | None
     step_overhead_us: float | None
+    sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
     router: Literal["round-robin", "least-loaded"] | None
@@ -3247,17 +3279,22 @@ class PlanKeywords(TypedDict, total=False):
     sequence_parallel: int | str | Sequence[int | str] | None
     output: int | str | None
     software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software_version: str | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
     server_overhead_s: float | None
+    request_turn_us: float | None
+    rate: float | None
     ttft_s: float | None
     tpot_s: float | None
     cuda_graphs: bool | Literal["on", "off"] | None
     skew: int | None
     step_overhead_us: float | None
+    sequence_overhead_us: float | None
+    clients: int | None
     percentile: Literal["mean", "median", "p99"] | None
     dp: int | Sequence[int] | None
     prefill_workers: int | Sequence[int] | None

@@ -81,6 +81,16 @@ std::vector<CommandOption> serving_options() {
   for (const char* name : serving_request_options())
     options.push_back(
         request_option(name, RequestKind::kServe, into_request<&PlanQuestion::words>()));
+  const auto rate =
+      std::find_if(options.begin(), options.end(), [](const auto& o) { return o.key() == "rate"; });
+  rate->help =
+      "requests per second of all replicas together: the fewest GPUs, and with prices the "
+      "cheapest, that keep the limits under it";
+  // Four requests of each client are simulated, or more.
+  options.push_back(whole_option("--clients", "none",
+                                 "of all replicas together, which send their next request when one "
+                                 "is answered; as --rate",
+                                 into<&PlanQuestion::clients>(), 1, kMaxServedRequests / 4));
   options.push_back({.names = "--percentile",
                      .default_value = "p99",
                      .help = "of the requests' times, to which the limits apply",
@@ -166,7 +176,8 @@ std::vector<OptionGroup> plan_groups() {
   training.push_back(whole_option("--top", "10", "layouts that are ranked by simulated times",
                                   into<&PlanQuestion::top>(), 1, 1000));
   common.push_back(whole_option("--num-gpus", "all of the nodes",
-                                "GPUs of each kind, as many of each node",
+                                "GPUs of each kind, as many of each node; with --rate or --clients "
+                                "the most that all replicas together take",
                                 into<&PlanQuestion::num_gpus>(), 1, int64_t{1} << 20));
   common.push_back({.names = "--price-per-gpu-hour",
                     .value = "PRICE",
@@ -234,7 +245,8 @@ Question plan_question() {
           "plan", "The best parallel configuration",
           {{"prompt", "ServingPlan"}, {"gpus", "TrainingPlans"}, {"", "TrainingPlan"}}),
       {"gpu", "gpus", "cluster", "nodes", "num-gpus", "batch", "seq", "optimizer", "dtype",
-       "objective", "prompt", "output", "ttft-s", "tpot-s", "software", "price-per-gpu-hour"});
+       "objective", "prompt", "output", "rate", "ttft-s", "tpot-s", "software",
+       "price-per-gpu-hour"});
 }
 
 }  // namespace tilecast

@@ -25,6 +25,7 @@ struct PlanQuestion {
   double memory_reserve = TrainingQuery::kMemoryReserve;
   Percentile percentile = Percentile::kP99;
   int64_t num_gpus = 0;
+  int64_t clients = 0;  ///< of all replicas; 0: not given
   bool full_search = false;
   ForecasterSource forecaster;
 

@@ -23,6 +23,7 @@ constexpr const char* kServingOptions[] = {"prompt",
                                            "prefix-hit-rate",
                                            "server-overhead-s",
                                            "request-turn-us",
+                                           "rate",
                                            "ttft-s",
                                            "tpot-s",
                                            "cuda-graphs",
@@ -42,17 +43,32 @@ std::vector<ServingHardware> hardware_of(const PlanQuestion& asked) {
   return hardware;
 }
 
+/// One load is given for all replicas, or those of each replica are searched.
+void refuse_two_loads(const PlanQuestion& asked) {
+  const bool rate = asked.has_word("rate"), clients = asked.clients > 0;
+  const bool searched = !asked.serving.concurrency.empty();
+  if (rate && clients) throw OptionError("`rate` cannot be combined with `clients`");
+  if (searched && (rate || clients))
+    throw OptionError(
+        fmt::format("`{}` cannot be combined with `concurrency`, the clients of each replica; "
+                    "`clients` are those of all replicas together",
+                    rate ? "rate" : "clients"));
+}
+
 ServingQuery serving_query_of(const PlanQuestion& asked) {
-  // The load of each candidate replaces this one.
-  ServingQuery query{
-      .request = asked.request(kServingOptions, {{"schedule", "continuous"}, {"concurrency", "1"}}),
-      .hardware = {},
-      .gpus = asked.num_gpus,
-      .nodes = asked.nodes,
-      .percentile = asked.percentile,
-      .space = asked.serving,
-      .has_prices = !asked.prices.empty(),
-      .full_search = asked.full_search};
+  refuse_two_loads(asked);
+  std::vector<GivenOption> load = {{"schedule", "continuous"}};
+  // The clients of each candidate replace these.
+  if (!asked.has_word("rate")) load.push_back({"concurrency", "1"});
+  ServingQuery query{.request = asked.request(kServingOptions, std::move(load)),
+                     .clients = asked.clients,
+                     .hardware = {},
+                     .gpus = asked.num_gpus,
+                     .nodes = asked.nodes,
+                     .percentile = asked.percentile,
+                     .space = asked.serving,
+                     .has_prices = !asked.prices.empty(),
+                     .full_search = asked.full_search};
   query.space.tp = asked.training.tp;
   query.space.pp = asked.training.pp;
   query.space.ep = asked.training.ep;
@@ -65,6 +81,12 @@ ServingQuery serving_query_of(const PlanQuestion& asked) {
 
 std::string serving_shortfall(const ServingPlan& plan, const ServingQuery& query) {
   if (plan.meeting > 0) return "";
+  if (plan.fitting > 0 && plan.sized())
+    return fmt::format(
+        "no layout meets the limits under that load with {} or fewer: the first of "
+        "the table comes nearest",
+        plan.most_gpus > 0 ? fmt::format("{} GPUs", plan.most_gpus)
+                           : fmt::format("{} servers", ServingPlan::kMostServers));
   if (plan.fitting > 0) return "no layout meets the limits: the first of the table comes nearest";
   // Layouts that fit may be impossible for another reason, as prompts longer than a step.
   const auto most =

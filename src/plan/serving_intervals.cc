@@ -39,7 +39,8 @@ ServingIntervals intervals_of(const ServingCandidate& c, const GenerationForecas
   const LoadSpread spread = tpot_spread(forecaster);
   const Interval request = under_load(alone.request, c.mean_request_s, spread);
   const auto tokens = [&](double seconds) {
-    return seconds > 0 ? c.gpu_tokens_per_s * request.value / seconds : c.gpu_tokens_per_s;
+    return seconds > 0 && c.concurrency > 0 ? c.gpu_tokens_per_s * request.value / seconds
+                                            : c.gpu_tokens_per_s;
   };
   return {.ttft = under_load(alone.ttft, c.ttft_s, ttft_spread(forecaster)),
           .tpot = under_load(alone.tpot, c.tpot_s, spread),

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <mutex>
+#include <numeric>
 
 #include "base/monotone.h"
 #include "base/threads.h"
@@ -16,6 +16,8 @@
 #include "plan/reasons.h"
 #include "plan/serving_intervals.h"
 #include "plan/serving_ranking.h"
+#include "plan/serving_simulation.h"
+#include "plan/serving_sizing.h"
 #include "plan/values.h"
 #include "request/access.h"
 #include "scenario/generation/cache_pool.h"
@@ -28,29 +30,6 @@
 
 namespace tilecast {
 namespace {
-
-const Interval& estimate_of(const Distribution& d, Percentile percentile) {
-  return percentile == Percentile::kMean     ? d.mean
-         : percentile == Percentile::kMedian ? d.median
-                                             : d.p99;
-}
-
-void set_candidate(Request& r, const ServingCandidate& c) {
-  r.execution.tp = c.tp;
-  r.execution.pp = c.pp;
-  r.execution.dp = c.dp;
-  r.parallel.ep = c.ep;
-  r.execution.dtype = c.dtype;
-  r.execution.kv_dtype = c.kv_dtype;
-  if (c.max_model_len) r.execution.max_model_len = c.max_model_len;
-  r.load.concurrency = c.concurrency;
-  r.deployment.all2all = c.all2all;
-  // Replicas that share nothing are simulated once.
-  if (c.prefill_workers == 0) return;
-  r.deployment.replicas = c.replicas;
-  r.deployment.prefill = {
-      .workers = c.prefill_workers, .tp = c.tp, .pp = c.pp, .dp = c.dp, .ep = c.ep};
-}
 
 /// What layouts that share the times of their steps give.
 struct Found {
@@ -108,68 +87,16 @@ class LoadSearch {
            [](const Bracket& b) { return b.fails - b.holds <= b.holds / 10; });
   }
 
-  /// Forgets the results of less load; the memory stays.
-  static void forget_results(ServingCandidate& c) {
-    c.simulated = c.pruned = c.meets = false;
-    c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = c.mean_request_s = 0;
-    c.tokens_per_s = c.requests_per_s = c.user_tokens_per_s = c.gpu_tokens_per_s = 0;
-  }
-
   /// The limits beyond which nobody asks for more than that they are missed: where less load keeps
   /// them, the candidate cannot be the nearest of all.
   std::optional<TimeLimits> stop_beyond(int64_t meets) const {
     if (query_.full_search || meets == 0 || !plan_.limited()) return {};
-    TimeLimits limits{.ttft_s = plan_.ttft_s, .tpot_s = plan_.tpot_s, .share = {}};
-    if (query_.percentile == Percentile::kMedian) limits.share = 0.5;
-    if (query_.percentile == Percentile::kP99) limits.share = 0.99;
-    return limits;
+    return time_limits(plan_);
   }
 
   /// `meets`: the most clients of the layout that keep the limits; 0: none are known.
   void simulate(ServingCandidate& c, const ServedLayout& layout, int64_t meets) const {
-    forget_results(c);
-    const GenerationForecast f = layout.under(c.concurrency, stop_beyond(meets));
-    const Memory& m = f.memory;
-    c.fits = m.fits;
-    c.peak_bytes = m.peak_bytes;
-    // A server that fits takes all that it may use.
-    c.margin_bytes = m.fits ? std::max<int64_t>(0, plan_.device_bytes[c.hardware] - m.peak_bytes)
-                            : std::min<int64_t>(-1, m.margin_bytes());
-    if (!c.fits) return;
-    refuse_unless_it_starts(f);
-    c.simulated = f.serving.has_value();
-    c.pruned = !c.simulated;
-    if (c.pruned)
-      c.excess = std::numeric_limits<double>::infinity();
-    else
-      fill(c, f.serving->steady_or_all());
-  }
-
-  static void refuse_unless_it_starts(const GenerationForecast& f) {
-    const bool starts = std::none_of(f.warnings.begin(), f.warnings.end(), [](const Warning& w) {
-      return w.code == WarningCode::kDoesNotStart;
-    });
-    if (!starts)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("`max-model-len` {}: the servers do not start, as their caches hold "
-                              "fewer tokens",
-                              f.pool->max_model_len));
-  }
-
-  void fill(ServingCandidate& c, const ServerMetrics& part) const {
-    c.ttft_s = estimate_of(part.ttft, query_.percentile).value;
-    c.tpot_s = estimate_of(part.tpot, query_.percentile).value;
-    c.mean_ttft_s = part.ttft.mean.value;
-    c.mean_tpot_s = part.tpot.mean.value;
-    c.mean_request_s = part.e2e.mean.value;
-    const double replicas = c.prefill_workers > 0 ? 1 : static_cast<double>(c.replicas);
-    c.tokens_per_s = part.output_tokens_per_s * replicas;
-    c.requests_per_s = part.requests_per_s * replicas;
-    c.user_tokens_per_s = c.mean_tpot_s > 0 ? 1 / c.mean_tpot_s : 0;
-    c.gpu_tokens_per_s = c.tokens_per_s / static_cast<double>(plan_.gpus);
-    c.excess = std::max(plan_.ttft_s ? c.ttft_s / *plan_.ttft_s : 0,
-                        plan_.tpot_s ? c.tpot_s / *plan_.tpot_s : 0);
-    c.meets = c.excess <= 1;
+    simulate_candidate(plan_, c, layout, stop_beyond(meets));
   }
 
   const ServingQuery& query_;
@@ -246,6 +173,7 @@ class ServingSearch {
 
   void add_precisions(ServingCandidate c) {
     c.replicas = plan_.gpus / (c.tp * c.pp * c.dp);
+    if (plan_.used.load.rate > 0) c.concurrency = 0;
     if (c.replicas == 0) {
       plan_.impossible[fmt::format("`tp` {} × `pp` {} × `dp` {} are more than {} GPUs", c.tp, c.pp,
                                    c.dp, plan_.gpus)] += 1;
@@ -262,11 +190,14 @@ class ServingSearch {
                 workers, workers + 1, plan_.gpus)] += 1;
             continue;
           }
+          // The number of servers is searched by multiples of the smallest of each ratio.
+          const int64_t alike = plan_.sized() ? std::gcd(servers, workers) : 1;
           c.dtype = dtype;
           c.kv_dtype = kv;
-          c.prefill_workers = workers;
-          c.replicas = servers - workers;
-          layouts.push_back(c);
+          c.prefill_workers = workers / alike;
+          c.replicas = (servers - workers) / alike;
+          const auto same = [&](const ServingCandidate& o) { return layout_of(o) == layout_of(c); };
+          if (std::none_of(layouts.begin(), layouts.end(), same)) layouts.push_back(c);
         }
         if (!layouts.empty()) layouts_.push_back(std::move(layouts));
       }
@@ -324,8 +255,12 @@ class ServingSearch {
     for (ServingCandidate c : layouts) {
       try {
         c.max_model_len = needed_limit(c, unlimited);
-        const ServedLayout layout(forecaster_, model_, query_.hardware[c.hardware].gpu,
-                                  request_of(plan_, c), known);
+        const GpuRef& gpu = query_.hardware[c.hardware].gpu;
+        if (plan_.sized()) {
+          found.candidates.push_back(fewest_servers(forecaster_, model_, gpu, plan_, c, known));
+          continue;
+        }
+        const ServedLayout layout(forecaster_, model_, gpu, request_of(plan_, c), known);
         LoadSearch(query_, plan_, found).run(c, layout);
       } catch (const Error& error) {
         count_error(error, found.impossible, found.failures);
@@ -364,6 +299,7 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
                    .ttft_s = query.ttft_s,
                    .tpot_s = query.tpot_s,
                    .percentile = query.percentile,
+                   .clients = query.clients,
                    .used = query.request};
   for (const ServingHardware& hardware : query.hardware) {
     const Device& device = hardware.gpu.content->device;
@@ -374,11 +310,15 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
     if (query.has_prices) plan.prices.push_back(hardware.price_per_gpu_hour);
   }
   const ServingHardware& first = query.hardware.front();
-  plan.gpus = query.gpus > 0
-                  ? query.gpus
-                  : query.nodes * (first.cluster.empty() ? node_of(first.gpu.content->device)
-                                                         : find_cluster(first.cluster))
-                                      .gpus_per_node;
+  const int64_t node =
+      (first.cluster.empty() ? node_of(first.gpu.content->device) : find_cluster(first.cluster))
+          .gpus_per_node;
+  const bool given = query.gpus > 0;
+  plan.gpus = given ? query.gpus : query.nodes * node;
+  if (plan.sized()) {
+    plan.most_gpus = query.gpus;
+    plan.gpus = std::min(plan.gpus, query.nodes * node);
+  }
   ServingSearch(forecaster, model, query, plan).run();
   plan.warnings.resize(query.hardware.size());
   if (plan.fitting == 0) {
@@ -391,13 +331,6 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
   }
   add_intervals(forecaster, model, query, plan);
   return plan;
-}
-
-Request request_of(const ServingPlan& plan, const ServingCandidate& candidate) {
-  Request request = plan.used;
-  request.parallel.cluster = plan.clusters[candidate.hardware];
-  set_candidate(request, candidate);
-  return request;
 }
 
 }  // namespace tilecast

@@ -1,16 +1,13 @@
 #include "plan/serving_ranking.h"
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "schema/plan_options.h"
 
 namespace tilecast {
 namespace {
-
-double worth(const ServingPlan& plan, const ServingCandidate& c) {
-  return plan.ranks_by_cost() ? c.gpu_tokens_per_s / plan.prices[c.hardware] : c.gpu_tokens_per_s;
-}
 
 void sort(ServingPlan& plan) {
   const auto group = [](const ServingCandidate& c) {
@@ -19,7 +16,10 @@ void sort(ServingPlan& plan) {
   std::stable_sort(plan.candidates.begin(), plan.candidates.end(),
                    [&](const ServingCandidate& a, const ServingCandidate& b) {
                      if (group(a) != group(b)) return group(a) < group(b);
-                     if (group(a) == 0) return worth(plan, a) > worth(plan, b);
+                     if (group(a) == 0 && plan.sized())
+                       return std::pair(plan.worth(a), a.user_tokens_per_s) >
+                              std::pair(plan.worth(b), b.user_tokens_per_s);
+                     if (group(a) == 0) return plan.worth(a) > plan.worth(b);
                      if (group(a) == 1) return a.excess < b.excess;
                      return group(a) == 4 && a.margin_bytes > b.margin_bytes;
                    });
@@ -50,18 +50,31 @@ void put_layouts_first(ServingPlan& plan) {
   const auto last = std::stable_partition(
       begin, end, [&](const ServingCandidate& c) { return known.insert(layout_of(c)).second; });
   plan.layouts = static_cast<size_t>(last - begin);
-  const double least = worth(plan, *begin) * (1 - ServingPlan::kTieRatio);
+  // Numbers of GPUs are compared as they are.
+  const double most = plan.worth(*begin),
+               least = plan.sized() ? most : most * (1 - ServingPlan::kTieRatio);
   auto first = begin;
   for (auto c = begin; c != last; ++c) {
-    c->ties = c->hardware == begin->hardware && worth(plan, *c) >= least;
+    c->ties = c->hardware == begin->hardware && plan.worth(*c) >= least;
     if (c->ties && techniques(*c) < techniques(*first)) first = c;
   }
   if (first == begin) return;
   std::rotate(begin, first, first + 1);
-  plan.most = 1;
+  if (!plan.sized()) plan.most = 1;
 }
 
-/// From the fastest for a user downwards, those that write more for each GPU than all before.
+/// Where prices decide, the first need not have the fewest GPUs.
+void find_fewest(ServingPlan& plan) {
+  if (!plan.sized() || plan.meeting == 0) return;
+  const auto begin = plan.candidates.begin();
+  const auto fewest = std::min_element(
+      begin, begin + static_cast<std::ptrdiff_t>(plan.meeting),
+      [](const ServingCandidate& a, const ServingCandidate& b) { return a.gpus() < b.gpus(); });
+  if (fewest->gpus() < begin->gpus()) plan.fewest = static_cast<size_t>(fewest - begin);
+}
+
+/// From the fastest for a user downwards, those that write more for each GPU than all before; of a
+/// given load, those that take less of what decides.
 void find_front(ServingPlan& plan) {
   std::vector<size_t> order;
   for (size_t i = 0; i < plan.candidates.size(); ++i) {
@@ -69,14 +82,17 @@ void find_front(ServingPlan& plan) {
     if (plan.meeting > 0 ? c.meets : c.simulated) order.push_back(i);
   }
   const auto& all = plan.candidates;
+  const auto value = [&](size_t i) {
+    return plan.sized() ? plan.worth(all[i]) : all[i].gpu_tokens_per_s;
+  };
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(all[a].user_tokens_per_s, all[a].gpu_tokens_per_s) >
-           std::pair(all[b].user_tokens_per_s, all[b].gpu_tokens_per_s);
+    return std::pair(all[a].user_tokens_per_s, value(a)) >
+           std::pair(all[b].user_tokens_per_s, value(b));
   });
-  double most = 0;
+  double most = plan.sized() ? -std::numeric_limits<double>::infinity() : 0;
   for (const size_t i : order) {
-    if (all[i].gpu_tokens_per_s <= most) continue;
-    most = all[i].gpu_tokens_per_s;
+    if (value(i) <= most) continue;
+    most = value(i);
     plan.front.push_back(i);
   }
   std::reverse(plan.front.begin(), plan.front.end());
@@ -87,13 +103,19 @@ void find_front(ServingPlan& plan) {
 void find_alternatives(ServingPlan& plan) {
   const std::vector<ServingCandidate>& all = plan.candidates;
   for (const ServingOption& option : serving_plan_options()) {
-    std::map<std::string, bool> known = {{option.value(plan, all.front()), true}};
+    // Each number of servers would be a value: some prefill workers, or none.
+    const bool counts = plan.sized() && option.name == std::string_view("prefill-workers");
+    const auto kind_of = [&](const std::string& value) {
+      return counts && value != "0" ? std::string("some") : value;
+    };
+    std::map<std::string, bool> known = {{kind_of(option.value(plan, all.front())), true}};
     for (size_t i = 1; i < all.size(); ++i) {
       const std::string value = option.value(plan, all[i]);
       if (all[i].fits && !all[i].simulated) continue;
       if (option.name != std::string_view("gpu") && all[i].hardware != all.front().hardware)
         continue;
-      if (known.emplace(value, true).second) plan.alternatives.push_back({option.name, value, i});
+      if (known.emplace(kind_of(value), true).second)
+        plan.alternatives.push_back({option.name, value, i});
     }
   }
 }
@@ -103,6 +125,7 @@ void find_alternatives(ServingPlan& plan) {
 void rank_servings(ServingPlan& plan) {
   sort(plan);
   put_layouts_first(plan);
+  find_fewest(plan);
   find_front(plan);
   find_alternatives(plan);
 }

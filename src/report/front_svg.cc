@@ -33,7 +33,10 @@ class FrontPicture {
 
   std::string draw() {
     svg_.text(kFrontLeft, 24,
-              fmt::format("{}: {} GPUs, prompt {}, output {}", plan_.model, plan_.gpus,
+              fmt::format("{}: {}, prompt {}, output {}", plan_.model,
+                          plan_.clients > 0 ? fmt::format("{} clients", plan_.clients)
+                          : plan_.sized()   ? fmt::format("{} requests/s", plan_.used.load.rate)
+                                            : fmt::format("{} GPUs", plan_.gpus),
                           plan_.prompt, plan_.output),
               "font-size=\"15\" font-weight=\"bold\"");
     axes();
@@ -127,7 +130,8 @@ class FrontPicture {
     const double x = x_of(c.user_tokens_per_s), y = y_of(c.gpu_tokens_per_s);
     const bool left = x > (kFrontLeft + kFrontRight) / 2;
     svg_.text(left ? x - 10 : x + 10, y - 8,
-              fmt::format("best: tp {}, {} clients", c.tp, c.concurrency),
+              plan_.sized() ? fmt::format("best: tp {}, {} GPUs", c.tp, c.gpus())
+                            : fmt::format("best: tp {}, {} clients", c.tp, c.concurrency),
               fmt::format("font-weight=\"bold\" text-anchor=\"{}\"", left ? "end" : "start"));
   }
 

@@ -23,10 +23,14 @@ int lack_of(const ServingPlan& plan, const PlanAlternative& a) {
 std::pair<std::string, std::string> loss_of(const ServingPlan& plan, const ServingCandidate& c) {
   const ServingCandidate& best = plan.candidates.front();
   if (!c.fits) return {"does not fit", format_bytes(-c.margin_bytes) + " too much"};
-  const double ratio = plan.ranks_by_cost()
+  const double ratio = plan.sized() ? plan.worth(c) / plan.worth(best)
+                       : plan.ranks_by_cost()
                            ? plan.cost_of_million_tokens(c) / plan.cost_of_million_tokens(best)
                            : c.gpu_tokens_per_s / best.gpu_tokens_per_s;
-  return {best.meets
+  return {!c.keeps_up && c.excess <= 1 ? "does not keep up"
+          : best.meets && plan.sized() && !plan.ranks_by_cost()
+              ? format_integer(c.gpus()) + (c.intervals && c.intervals->extrapolated ? "*" : "")
+          : best.meets
               ? fmt::format("{}{:+.1f} %{}", order_is_uncertain(plan, c) ? "~" : "",
                             100 * (ratio - 1), c.intervals && c.intervals->extrapolated ? "*" : "")
               : fmt::format("{:.1f} times", c.excess),
@@ -43,7 +47,10 @@ std::string other_options(const ServingPlan& plan, const PlanAlternative& a) {
     if (a.option != option.name && option.value(plan, best) != option.value(plan, c))
       parts.push_back(fmt::format("{} {}", option.column, shown_text(plan, option, c)));
   }
-  if (best.concurrency != c.concurrency) parts.push_back(fmt::format("clients {}", c.concurrency));
+  if (plan.sized() && plan.ranks_by_cost())
+    parts.push_back(fmt::format("GPUs {}", c.gpus()));
+  else if (!plan.sized() && best.concurrency != c.concurrency)
+    parts.push_back(fmt::format("clients {}", c.concurrency));
   return join(parts, ", ");
 }
 
@@ -61,6 +68,7 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
   table.header = {"instead", "",
                   !plan.candidates.front().meets ? "of the limit"
                   : plan.ranks_by_cost()         ? "cost"
+                  : plan.sized()                 ? "GPUs"
                                                  : "GPU tok/s",
                   "", "with"};
   table.right = {false, false, true, false, false};

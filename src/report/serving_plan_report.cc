@@ -30,45 +30,6 @@ std::string length_text(int64_t least, int64_t most) {
                       : format_integer(least);
 }
 
-std::string limits_text(const ServingPlan& plan) {
-  std::string text;
-  if (plan.ttft_s) text += fmt::format("TTFT {}", format_seconds(*plan.ttft_s));
-  if (plan.tpot_s)
-    text += fmt::format("{}TPOT {}", text.empty() ? "" : ", ", format_seconds(*plan.tpot_s));
-  if (text.empty()) return "no limits";
-  return fmt::format("limits: {} ({} of the steady part)", text, choice_name(plan.percentile));
-}
-
-/// "295 candidates: 91 meet the limits, 54 miss them (40 pruned: …), …, 8 do not fit."
-std::string counts_text(const ServingPlan& plan) {
-  std::vector<std::string> parts;
-  const auto add = [&](size_t count, const char* what) {
-    if (count > 0) parts.push_back(format_integer(static_cast<int64_t>(count)) + what);
-  };
-  const size_t all = plan.candidates.size(), missing = plan.simulated - plan.meeting;
-  const size_t left_out = plan.fitting - plan.simulated - plan.pruned;
-  if (plan.limited()) {
-    add(plan.meeting, plan.meeting == 1 ? " meets the limits" : " meet the limits");
-    add(missing + plan.pruned, missing + plan.pruned == 1 ? " misses them" : " miss them");
-    if (plan.pruned > 0)
-      parts.back() += fmt::format(" ({} pruned: simulated until that was certain)",
-                                  format_integer(static_cast<int64_t>(plan.pruned)));
-    add(left_out, left_out == 1
-                      ? " has more load than one that misses them or beyond which throughput no "
-                        "longer grows"
-                      : " have more load than one that misses them or beyond which throughput no "
-                        "longer grows");
-  } else {
-    add(plan.simulated, " simulated");
-    add(left_out, left_out == 1
-                      ? " has more load than one beyond which throughput no longer grows"
-                      : " have more load than one beyond which throughput no longer grows");
-  }
-  add(all - plan.fitting, all - plan.fitting == 1 ? " does not fit" : " do not fit");
-  return fmt::format("{} candidate{}: {}.", format_integer(static_cast<int64_t>(all)),
-                     all == 1 ? "" : "s", join(parts, ", "));
-}
-
 /// A time, marked where it misses a limit.
 std::string limited(double seconds, const std::optional<double>& limit) {
   return format_seconds(seconds) + (limit && seconds > *limit ? " !" : "");
@@ -122,12 +83,20 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
   }
   const auto replicas = [](const Candidate& c) { return format_integer(c.replicas); };
   if (differ(replicas)) add("repl", true, replicas);
-  add("clients", true, [](const Candidate& c) { return format_integer(c.concurrency); });
+  if (plan.sized())
+    add("GPUs", true, [](const Candidate& c) {
+      return format_integer(c.gpus()) + (c.intervals && c.intervals->extrapolated ? "*" : "");
+    });
+  if (plan.used.load.rate == 0)
+    add("clients", true, [](const Candidate& c) { return format_integer(c.concurrency); });
   add("TTFT", true, [&](const Candidate& c) { return limited(c.ttft_s, plan.ttft_s); });
   add("TPOT", true, [&](const Candidate& c) { return limited(c.tpot_s, plan.tpot_s); });
   add("user/s", true, [](const Candidate& c) { return format_count(c.user_tokens_per_s); });
-  add("GPU/s", true, [&](const Candidate& c) { return throughput_text(plan, c); });
-  if (!plan.prices.empty())
+  if (!plan.sized())
+    add("GPU/s", true, [&](const Candidate& c) { return throughput_text(plan, c); });
+  if (plan.sized() && !plan.prices.empty())
+    add("$/h", true, [&](const Candidate& c) { return format_count(plan.price_per_hour(c)); });
+  else if (!plan.prices.empty())
     add("$/M tok", true,
         [&](const Candidate& c) { return fmt::format("{:.3g}", plan.cost_of_million_tokens(c)); });
   constexpr size_t kIndent = 2;
@@ -175,8 +144,9 @@ std::string legend(const ServingPlan& plan, const std::vector<size_t>& first,
     return std::any_of(plan.candidates.begin(), plan.candidates.end(), is);
   };
   return fmt::format(
-      "clients: of each replica; {}{}{}{}{}{}. --format json and csv have all candidates, -o "
+      "{}{}{}{}{}{}{}. --format json and csv have all candidates, -o "
       "FILE.svg the picture of the front.",
+      has("clients") ? "clients: of each replica; " : "",
       shown([](const Candidate& c) { return c.replicas; }) && has("repl") ? "repl: replicas; " : "",
       shown([](const Candidate& c) { return c.prefill_workers; })
           ? "prefill: servers that compute prompts only; "
@@ -185,8 +155,9 @@ std::string legend(const ServingPlan& plan, const std::vector<size_t>& first,
       marked([](const Candidate& c) { return c.intervals && c.intervals->extrapolated; })
           ? "*: part of the time is extrapolated; "
           : "",
-      has("user/s") ? "user/s, GPU/s: tokens/s of a user and for each GPU"
-                    : "GPU/s: tokens/s for each GPU");
+      plan.sized()    ? "user/s: tokens/s of a user"
+      : has("user/s") ? "user/s, GPU/s: tokens/s of a user and for each GPU"
+                      : "GPU/s: tokens/s for each GPU");
 }
 
 void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& style) {
@@ -196,14 +167,21 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
       c.prefill_workers > 0
           ? fmt::format("; {} × {} more for prompts", c.prefill_workers, c.tp * c.pp * c.dp)
           : "";
+  const std::string clients =
+      c.concurrency > 0 ? fmt::format(", {} on each replica", counted(c.concurrency, "client"))
+                        : "";
+  if (plan.sized())
+    lines.add("GPUs", format_integer(c.gpus()),
+              plan.prices.empty()
+                  ? "in all"
+                  : fmt::format("in all; ${} an hour", format_count(plan.price_per_hour(c))));
   lines.add("layout",
             fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
                         c.tp * c.pp * c.dp == 1 ? "" : "s"),
-            fmt::format("of {}, {} client{} on each replica{}{}", plan.gpu_names[c.hardware],
-                        format_integer(c.concurrency), c.concurrency == 1 ? "" : "s", prompts,
-                        c.gpus() < plan.gpus ? fmt::format("; {} of {} GPUs are idle",
-                                                           plan.gpus - c.gpus(), plan.gpus)
-                                             : ""));
+            fmt::format("of {}{}{}{}", plan.gpu_names[c.hardware], clients, prompts,
+                        c.gpus() < plan.paid_gpus(c) ? fmt::format("; {} of {} GPUs are idle",
+                                                                   plan.gpus - c.gpus(), plan.gpus)
+                                                     : ""));
   lines.add("tokens/s", format_integer(std::llround(c.tokens_per_s)),
             fmt::format("written; {} for each GPU", format_count(c.gpu_tokens_per_s)));
   lines.add("  of a user", format_count(c.user_tokens_per_s), "1 / mean TPOT");
@@ -228,7 +206,7 @@ void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<
                    const TableStyle& style) {
   TextTable table;
   const bool kinds = plan.gpu_ids.size() > 1;
-  table.header = {"", "GPU", "TTFT", "TPOT", "GPU/s"};
+  table.header = {"", "GPU", "TTFT", "TPOT", plan.sized() ? "GPUs" : "GPU/s"};
   table.right = {true, false, true, true, true};
   const auto span = [&](const Interval& time, const std::optional<double>& limit) {
     return fmt::format("{}{}", span_text(time),
@@ -241,11 +219,12 @@ void add_intervals(std::string& out, const ServingPlan& plan, const std::vector<
     const Candidate& c = plan.candidates[i];
     if (!c.intervals) continue;
     if (!plan.limits_are_certain(*c.intervals)) ++uncertain;
-    table.rows.push_back({std::to_string(i + 1), short_gpu(plan, c),
-                          span(c.intervals->ttft, plan.ttft_s),
-                          span(c.intervals->tpot, plan.tpot_s),
-                          fmt::format("{} to {}", format_count(c.intervals->gpu_tokens_per_s.low),
-                                      format_count(c.intervals->gpu_tokens_per_s.high))});
+    table.rows.push_back(
+        {std::to_string(i + 1), short_gpu(plan, c), span(c.intervals->ttft, plan.ttft_s),
+         span(c.intervals->tpot, plan.tpot_s),
+         plan.sized() ? format_integer(c.gpus())
+                      : fmt::format("{} to {}", format_count(c.intervals->gpu_tokens_per_s.low),
+                                    format_count(c.intervals->gpu_tokens_per_s.high))});
   }
   if (table.rows.empty()) return;
   if (!kinds) drop_column(table, 1);
@@ -302,7 +281,14 @@ void add_remarks(std::string& out, const ServingPlan& plan, const TableStyle& st
   const auto tried_more = [](const Candidate& c) {
     return c.concurrency > ServingPlan::kMostClients;
   };
-  if (best.concurrency == ServingPlan::kMostClients &&
+  if (plan.fewest) {
+    const Candidate& c = plan.candidates[*plan.fewest];
+    out += "\n" +
+           wrapped(fmt::format("It is the cheapest. The fewest GPUs: {}, ${} an hour: {}", c.gpus(),
+                               format_count(plan.price_per_hour(c)), options_text(plan, c)),
+                   style);
+  }
+  if (!plan.sized() && best.concurrency == ServingPlan::kMostClients &&
       std::none_of(plan.candidates.begin(), plan.candidates.end(), tried_more))
     out += "\n" + wrapped(fmt::format("--concurrency ends at {} clients, where the best one lies; "
                                       "a list (--concurrency {}) tries more.",
@@ -329,8 +315,7 @@ std::string left_out(const ServingPlan& plan, const TableStyle& style) {
 
 std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
   std::string out = title_lines(
-      fmt::format("{}: serving on {} GPU{}{}, prompt {}, output {}; {}", plan.model,
-                  format_integer(plan.gpus), plan.gpus == 1 ? "" : "s",
+      fmt::format("{}: serving {}{}, prompt {}, output {}; {}", plan.model, load_text(plan),
                   clock_text(plan.used.execution.clocks),
                   length_text(plan.used.prompt, plan.used.load.max_prompt),
                   length_text(plan.used.output, plan.used.load.max_output), limits_text(plan)),
@@ -355,16 +340,21 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
   if (plan.meeting > 0)
     out += "\n" +
            title_lines(
-               fmt::format("The best load of {} of the {} layouts that {}", first.size(),
+               fmt::format("{} of {} of the {} layouts that {}",
+                           plan.sized() ? "The fewest GPUs" : "The best load", first.size(),
                            plan.layouts, plan.limited() ? "meet the limits" : "were simulated"),
                style) +
            "\n" + candidates_table(plan, first, style, true);
   add_intervals(out, plan, first, style);
   out += "\n" +
-         title_lines(fmt::format("Pareto front{}: none is better both for a user and for a GPU",
-                                 plan.limited() && plan.meeting > 0 ? " within the limits" : ""),
+         title_lines(fmt::format("Pareto front{}: none is better both for a user and {}",
+                                 plan.limited() && plan.meeting > 0 ? " within the limits" : "",
+                                 !plan.sized()          ? "for a GPU"
+                                 : plan.ranks_by_cost() ? "in price"
+                                                        : "in GPUs"),
                      style) +
          "\n" + candidates_table(plan, plan.front, style, false);
+  add_front_picture(out, plan, style);
   add_misses(out, plan, style);
   out += "\n" + wrapped(legend(plan, first, out), style);
   return out + left_out(plan, style);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/plan_text.h"
+#include "request/access.h"
 
 namespace tilecast {
 namespace {
@@ -50,17 +51,64 @@ std::string missed_text(const ServingPlan& plan, const ServingCandidate& c) {
   };
   add("TTFT", c.ttft_s, plan.ttft_s);
   add("TPOT", c.tpot_s, plan.tpot_s);
+  if (!c.keeps_up && parts.empty()) parts.emplace_back("it does not keep up with the load");
   return join(parts, ", ");
 }
 
 bool order_is_uncertain(const ServingPlan& plan, const ServingCandidate& c) {
   const ServingCandidate& best = plan.candidates.front();
+  // Of servers for a given load, numbers of GPUs are compared, which have no intervals.
+  if (plan.sized()) return false;
   if (c.hardware == best.hardware) return c.ties && &c != &best;
   if (!c.intervals || !best.intervals) return false;
   return worth(plan, c, c.intervals->gpu_tokens_per_s.high) >=
              worth(plan, best, best.intervals->gpu_tokens_per_s.low) &&
          worth(plan, best, best.intervals->gpu_tokens_per_s.high) >=
              worth(plan, c, c.intervals->gpu_tokens_per_s.low);
+}
+
+std::string load_text(const ServingPlan& plan) {
+  if (plan.clients > 0) return counted(plan.clients, "client");
+  if (plan.sized()) return fmt::format("{} requests/s", plan.used.load.rate);
+  return "on " + counted(plan.gpus, "GPU");
+}
+
+std::string limits_text(const ServingPlan& plan) {
+  std::string text;
+  if (plan.ttft_s) text += fmt::format("TTFT {}", format_seconds(*plan.ttft_s));
+  if (plan.tpot_s)
+    text += fmt::format("{}TPOT {}", text.empty() ? "" : ", ", format_seconds(*plan.tpot_s));
+  if (text.empty()) return "no limits";
+  return fmt::format("limits: {} ({} of the steady part)", text, choice_name(plan.percentile));
+}
+
+std::string counts_text(const ServingPlan& plan) {
+  std::vector<std::string> parts;
+  const auto add = [&](size_t count, const char* what) {
+    if (count > 0) parts.push_back(format_integer(static_cast<int64_t>(count)) + what);
+  };
+  const size_t all = plan.candidates.size(), missing = plan.simulated - plan.meeting;
+  const size_t left_out = plan.fitting - plan.simulated - plan.pruned;
+  if (plan.limited()) {
+    add(plan.meeting, plan.meeting == 1 ? " meets the limits" : " meet the limits");
+    add(missing + plan.pruned, missing + plan.pruned == 1 ? " misses them" : " miss them");
+    if (plan.pruned > 0)
+      parts.back() += fmt::format(" ({} pruned: simulated until that was certain)",
+                                  format_integer(static_cast<int64_t>(plan.pruned)));
+    add(left_out, left_out == 1
+                      ? " has more load than one that misses them or beyond which throughput no "
+                        "longer grows"
+                      : " have more load than one that misses them or beyond which throughput no "
+                        "longer grows");
+  } else {
+    add(plan.simulated, " simulated");
+    add(left_out, left_out == 1
+                      ? " has more load than one beyond which throughput no longer grows"
+                      : " have more load than one beyond which throughput no longer grows");
+  }
+  add(all - plan.fitting, all - plan.fitting == 1 ? " does not fit" : " do not fit");
+  return fmt::format("{} {}{}: {}.", format_integer(static_cast<int64_t>(all)),
+                     plan.sized() ? "layout" : "candidate", all == 1 ? "" : "s", join(parts, ", "));
 }
 
 }  // namespace tilecast

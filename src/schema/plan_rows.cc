@@ -30,15 +30,19 @@ std::string options_text(const ServingPlan& plan, const ServingCandidate& c) {
   if (c.dp > 1) text += fmt::format(" --dp {}", c.dp);
   if (c.ep > 1) text += fmt::format(" --ep {}", c.ep);
   if (c.all2all != All2All::kAllGather) text += " --all2all-backend " + choice_name(c.all2all);
+  if (c.prefill_workers > 0 || plan.sized()) text += fmt::format(" --replicas {}", c.replicas);
   if (c.prefill_workers > 0)
     text += fmt::format(
-        " --replicas {} --prefill-workers {} --prefill-tp {} --prefill-pp {} "
-        "--prefill-dp {} --prefill-ep {}",
-        c.replicas, c.prefill_workers, c.tp, c.pp, c.dp, c.ep);
+        " --prefill-workers {} --prefill-tp {} --prefill-pp {} --prefill-dp {} --prefill-ep {}",
+        c.prefill_workers, c.tp, c.pp, c.dp, c.ep);
   if (!c.dtype.empty()) text += " --dtype " + c.dtype;
   if (!c.kv_dtype.empty()) text += " --kv-dtype " + c.kv_dtype;
   if (c.max_model_len) text += fmt::format(" --max-model-len {}", *c.max_model_len);
-  return text + fmt::format(" --schedule continuous --concurrency {}", c.concurrency);
+  text += " --schedule continuous";
+  text += c.concurrency > 0 ? fmt::format(" --concurrency {}", c.concurrency)
+                            : fmt::format(" --rate {}", plan.used.load.rate);
+  if (c.requests > 0) text += fmt::format(" --requests {}", c.requests);
+  return text;
 }
 
 std::vector<ImpossibleDegrees> impossible_degrees(const std::map<std::string, int64_t>& counts) {
@@ -78,7 +82,10 @@ std::vector<ServingCandidateRow> ServingPlan::rows() const {
     ServingCandidateRow row{c};
     row.gpu = gpu_ids[c.hardware];
     row.pareto = std::find(front.begin(), front.end(), i) != front.end();
-    if (c.simulated && !prices.empty()) row.cost_of_million_tokens = cost_of_million_tokens(c);
+    if (c.simulated && !prices.empty()) {
+      row.price_per_hour = price_per_hour(c);
+      row.cost_of_million_tokens = cost_of_million_tokens(c);
+    }
     if (c.simulated && c.intervals && limited())
       row.limits_certain = limits_are_certain(*c.intervals);
     rows.push_back(std::move(row));

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "scenario/generation/step_costs.h"
+#include "software/software.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "text_requests.h"
@@ -143,7 +144,7 @@ TEST(Server, AnEarlierVersionTakesLongerForEachSequence) {
   const auto tpot = [](const char* version, int64_t batch) {
     Request options{.kind = RequestKind::kGenerate, .prompt = 100, .output = 50, .batch = batch};
     options.execution.software_version = version;
-    return forecast_served("llama-3-8b", "H100", options).tpot.value;
+    return forecast_text("llama-3-8b", "H100", options).tpot.value;
   };
   const auto costs = [](const char* version) {
     return software_def(software_version(software_of("vllm"), version, "")).costs;
