@@ -142,7 +142,7 @@ TEST(Server, ARequestTakesTheSoftwaresTimeOutsideOfSteps) {
 
 TEST(Server, AnEarlierVersionTakesLongerForEachSequence) {
   const auto tpot = [](const char* version, int64_t batch) {
-    Request options{.kind = RequestKind::kGenerate, .prompt = 100, .output = 50, .batch = batch};
+    Request options{.kind = RequestKind::kGenerate, .batch = batch, .prompt = 100, .output = 50};
     options.execution.software_version = version;
     return forecast_text("llama-3-8b", "H100", options).tpot.value;
   };
