@@ -130,14 +130,6 @@ SharingTable sharing_table_of(const Evaluated& asked) {
   return table;
 }
 
-/// Other answers hold all their points.
-void refuse_points(const Evaluated& asked) {
-  if (asked.points > 0)
-    throw OptionError(
-        "`points` applies to tables of measured kernels and models, which this is not: leave it "
-        "out, JSON has all points of this table");
-}
-
 /// Options that only tables of servers have.
 void refuse_server_options(const Evaluated& asked) {
   if (!asked.servers.empty())
@@ -158,28 +150,21 @@ void refuse_sharing_options(const Evaluated& asked) {
 
 Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
   if (is_server_table(asked.path)) {
-    refuse_points(asked);
     refuse_sharing_options(asked);
     if (!asked.gpu.empty()) throw OptionError("`gpu`: each row of servers names its GPU");
     return {.answer = evaluate_servers(*asked.forecaster.load(), asked.path, asked.servers)};
   }
   refuse_server_options(asked);
-  if (is_sharing_table(asked.path)) {
-    refuse_points(asked);
+  if (is_sharing_table(asked.path))
     return {.answer =
                 evaluate_sharing(*asked.forecaster.load(), asked.path, sharing_table_of(asked))};
-  }
   refuse_sharing_options(asked);
-  if (auto accelerators = evaluate_accelerators(asked.path, asked.gpu)) {
-    refuse_points(asked);
+  if (auto accelerators = evaluate_accelerators(asked.path, asked.gpu))
     return {.answer = AcceleratorEvaluations{std::move(*accelerators)}};
-  }
   if (!asked.gpu.empty())
     throw OptionError("`gpu` applies to cycles of accelerators; other tables name their GPUs");
-  if (auto tuning = evaluate_tuning(asked.path)) {
-    refuse_points(asked);
+  if (auto tuning = evaluate_tuning(asked.path))
     return {.answer = TuneEvaluations{std::move(*tuning)}};
-  }
   Evaluation evaluation = evaluate(*asked.forecaster.load(), asked.path, asked.predictor,
                                    static_cast<size_t>(asked.points));
   std::vector<std::string> warnings = evaluation_warnings(evaluation);
