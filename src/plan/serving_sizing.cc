@@ -22,7 +22,7 @@ class ServerCount {
         known_(known) {}
 
   ServingCandidate fewest() const {
-    const ServingCandidate last = under_load(most_units());
+    ServingCandidate last = under_load(most_units());
     if (!last.meets) return last;
     return plan_.clients > 0 ? fewest_for_clients(last) : fewest_for_rate(last);
   }

@@ -144,6 +144,23 @@ double quantization_s(const ProductSizes& sizes, const Kernel& kernel, const Con
          2 * bytes * ((1 - in_l2) / chip.dram_bytes_per_s + in_l2 / l2);
 }
 
+/// The part of it in the law: residuals are learned beside these launches, in FP4 too.
+double measured_quantization_s(const ProductSizes& sizes, const Kernel& kernel,
+                               const Conditions& conditions, const Chip& chip) {
+  const double launches_s = traits_of(conditions.software).quantization_launches_s;
+  return quantization_s(sizes, kernel, conditions, launches_s, chip);
+}
+
+/// What the kernel before the product has done of it.
+double fused_quantization_s(const ProductSizes& sizes, const Kernel& kernel,
+                            const Conditions& conditions, const Chip& chip) {
+  if (!kernel.quantized_input) return 0;
+  if (kernel.scheme != QuantScheme::kFp4)
+    return measured_quantization_s(sizes, kernel, conditions, chip);
+  const double launches_s = traits_of(conditions.software).fp4_quantization_launches_s;
+  return quantization_s(sizes, kernel, conditions, launches_s, chip);
+}
+
 /// Cycles of an SM for one step of k of linear layers on GP100. A thread of these kernels holds 16
 /// results or few warps run: beside the lanes, shared memory allows so many FMAs a clock and SM.
 double pascal_step_cycles(const Chip& chip, Tile tile, double area) {
@@ -318,21 +335,16 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
       std::min(cold_s, bytes / chip.l2_bytes_per_s(c.l2_bytes_per_cycle)) * warm +
       c.ramp_us * kMicrosecond * bytes /
           (bytes + chip.dram_bytes_per_s * (all.ramp_half_us * kMicrosecond)) * (1 - warm / 2);
-  const SoftwareTraits& traits = traits_of(conditions.software);
-  const double launches_s = traits.quantization_launches_s;
   const double start_s = launch_latency_s(amd != nullptr ? amd->launch_us : c.launch_us, chip) +
-                         quantization_s(sizes, kernel, conditions, launches_s, chip);
-  const double own_launches_s =
-      kernel.scheme == QuantScheme::kFp4 ? traits.fp4_quantization_launches_s : launches_s;
+                         measured_quantization_s(sizes, kernel, conditions, chip);
   const double compute_s = chip.seconds(best.cycles);
-  return {
-      start_s + root_of_squares(memory_s, compute_s),
-      best.tile,
-      start_s,
-      memory_s,
-      compute_s,
-      best.busy,
-      kernel.quantized_input ? quantization_s(sizes, kernel, conditions, own_launches_s, chip) : 0};
+  return {start_s + root_of_squares(memory_s, compute_s),
+          best.tile,
+          start_s,
+          memory_s,
+          compute_s,
+          best.busy,
+          fused_quantization_s(sizes, kernel, conditions, chip)};
 }
 
 }  // namespace tilecast
