@@ -86,7 +86,7 @@ def beside_others(evaluation: "dict[str, Any]") -> str:
 
     means, medians = ([ours(metric, key) for metric in METRICS] for key in ("mape_percent", "median_percent"))
     text = row("tool", "what it saw", "error", *METRICS.values()) + "|---|---|---|--:|--:|--:|\n"
-    text += row("Tilecast", "kernels of these GPUs", "mean", *means)
+    text += row("Tilecast", "kernels of these GPUs; a server's constants from these rows", "mean", *means)
     text += row("Tilecast", "the same", "median", *medians)
     text += row("aiconfigurator 0.12", "kernels of these GPUs", "median", 13.9, 33, 15.1)
     text += row("KernelSight-LM", "kernels of other GPUs", "mean", 12.8, 15.4, "-")

@@ -242,4 +242,10 @@ std::string format_si(double value, std::string_view unit) {
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
+std::string without_owner(const std::string& model) {
+  const size_t dashes = model.find("--"), slash = model.rfind('/');
+  if (dashes != std::string::npos) return model.substr(dashes + 2);
+  return slash == std::string::npos ? model : model.substr(slash + 1);
+}
+
 }  // namespace tilecast

@@ -59,6 +59,8 @@ std::string format_count(double value);
 
 /// "1.25 ms"; three significant digits, unit chosen by size.
 std::string format_seconds(double seconds);
+/// "Llama-3.1-8B" of "meta-llama--Llama-3.1-8B" and of "meta-llama/Llama-3.1-8B".
+std::string without_owner(const std::string& model);
 
 /// "1.50 GiB"; binary units.
 std::string format_bytes(int64_t bytes);

@@ -130,6 +130,13 @@ SharingTable sharing_table_of(const Evaluated& asked) {
   return table;
 }
 
+/// Servers and jobs are forecast as users ask for them.
+void refuse_predictor(const Evaluated& asked) {
+  if (asked.predictor != "learned")
+    throw OptionError(
+        "`predictor` applies to tables of measured kernels and models, which this is not");
+}
+
 /// Options that only tables of servers have.
 void refuse_server_options(const Evaluated& asked) {
   if (!asked.servers.empty())
@@ -150,6 +157,7 @@ void refuse_sharing_options(const Evaluated& asked) {
 
 Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
   if (is_server_table(asked.path)) {
+    refuse_predictor(asked);
     refuse_sharing_options(asked);
     if (!asked.gpu.empty()) throw OptionError("`gpu`: each row of servers names its GPU");
     return {.answer = evaluate_servers(*asked.forecaster.load(), asked.path, asked.servers)};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <string_view>
 
 #include "base/ascii.h"
@@ -112,13 +113,6 @@ constexpr std::array kOptionsOfColumns = {
     OptionOfColumn{"step_prompt_tokens", "max-num-batched-tokens"},
     OptionOfColumn{"max_num_seqs", "max-num-seqs"},
 };
-
-/// "Llama-3.1-8B" of "meta-llama--Llama-3.1-8B" and of "meta-llama/Llama-3.1-8B".
-std::string without_owner(const std::string& name) {
-  const size_t dashes = name.find("--"), slash = name.rfind('/');
-  if (dashes != std::string::npos) return name.substr(dashes + 2);
-  return slash == std::string::npos ? name : name.substr(slash + 1);
-}
 
 }  // namespace
 

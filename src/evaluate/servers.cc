@@ -8,9 +8,13 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/text.h"
 #include "base/threads.h"

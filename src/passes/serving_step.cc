@@ -223,8 +223,9 @@ TensorId ServingStep::linear_of(std::vector<TensorId> inputs, QuantScheme scheme
   return op("quantized_linear", std::move(inputs), name, std::move(attributes));
 }
 
-/// Whether the kernel that writes the activations quantizes them too. The scales of FP8 and FP4 are
-/// known before: fused kernels need no maximum of the tensor.
+/// Whether the kernel that writes the activations quantizes them too: to FP8 with a scale for the
+/// tensor or for each row, which the kernel has at hand, and to FP4. Blocks of FP8 have kernels of
+/// their own.
 bool ServingStep::is_quantized_before(TensorId x, QuantScheme scheme) const {
   const StepFusions& fusions = request_.fusions;
   if (scheme != QuantScheme::kFp8 && !(scheme == QuantScheme::kFp4 && fusions.to_fp4)) return false;

@@ -59,7 +59,8 @@ Explanation explain(const Kernel& kernel, const Device& device, const Conditions
   result.law = law(kernel, chip, conditions);
   chip.board_power_w = kNever;
   result.power_s = std::max(0.0, result.law->seconds - law(kernel, chip, conditions).seconds);
-  result.learned_factor = time.seconds / result.law->seconds;
+  result.learned_factor =
+      time.seconds / ((result.law->seconds - result.law->fused_s) * result.law->version_ratio);
   result.nearest = nearest_rows(*kind, kernel, device, conditions, weights);
   return result;
 }

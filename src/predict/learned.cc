@@ -163,8 +163,10 @@ void estimate_learned(KernelKind kind, const CostBatch& batch, const Weights& we
     if (coverage.other_unit) log_factors[r] = 0;
     Spread spread = spread_of(applied, coverage, size_of(row.law.seconds));
     if (calibrated.weight > 0) calibrate_spread(calibrated, spread);
-    const double seconds =
-        (row.law.seconds * std::exp(log_factors[r]) - row.law.fused_s) * row.law.version_ratio;
+    // A factor below 1 says that the launches that are fused were shorter, too.
+    const double factor = std::exp(log_factors[r]);
+    const double seconds = (row.law.seconds * factor - row.law.fused_s * std::min(1.0, factor)) *
+                           row.law.version_ratio;
     batch.times[batch.rows[r]] = finish(row, batch.device, seconds, spread, weights.laws.intervals);
   }
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "report/serving_plan_text.h"
 #include "report/svg.h"
 #include "request/access.h"
 #include "tilecast/view.h"
@@ -33,10 +34,7 @@ class FrontPicture {
 
   std::string draw() {
     svg_.text(kFrontLeft, 24,
-              fmt::format("{}: {}, prompt {}, output {}", plan_.model,
-                          plan_.clients > 0 ? fmt::format("{} clients", plan_.clients)
-                          : plan_.sized()   ? fmt::format("{} requests/s", plan_.used.load.rate)
-                                            : fmt::format("{} GPUs", plan_.gpus),
+              fmt::format("{}: {}, prompt {}, output {}", plan_.model, load_text(plan_),
                           plan_.prompt, plan_.output),
               "font-size=\"15\" font-weight=\"bold\"");
     axes();

@@ -228,7 +228,7 @@ void add_drafts(Lines& lines, const GenerationForecast& f) {
 std::string llm_table(const GenerationForecast& f, const TableStyle& style) {
   std::string out = title_lines(title(f), style) + assumes_lines(assumptions(f), style) + "\n";
   if (f.serving) out += serving_text(*f.serving, f.memory.largest_batch.value_or(0), style);
-  if (f.continuous) out += "  a single request on an idle server\n";
+  if (f.continuous) out += "  a single request on an idle server, its steps alone\n";
   Lines lines;
   add_batch_times(lines, f);
   if (!f.cluster.empty() && f.ranks > 1) lines.add("cluster", "", f.cluster);

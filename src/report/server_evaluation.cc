@@ -14,8 +14,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <map>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/text.h"
 #include "report/text_table.h"
@@ -72,13 +75,6 @@ std::string error_and_bias(const ServerErrors& e) {
   return fmt::format("{:.1f} ({:.2f})", e.median_percent, e.bias_ratio);
 }
 
-/// "Llama-3.1-8B" of "meta-llama--Llama-3.1-8B".
-std::string without_owner_of(const std::string& model) {
-  const size_t dashes = model.find("--"), slash = model.rfind('/');
-  if (dashes != std::string::npos) return model.substr(dashes + 2);
-  return slash == std::string::npos ? model : model.substr(slash + 1);
-}
-
 /// Errors of one model, GPU and dtype by metric.
 using GroupErrors = std::map<std::string, const ServerErrors*>;
 /// Of one software and GPU, by model and dtype.
@@ -107,7 +103,7 @@ TextTable group_rows(const PlaceErrors& groups) {
   for (const auto& [names, metrics] : groups) {
     int64_t rows = 0;
     for (const auto& [metric, errors] : metrics) rows = std::max(rows, errors->count);
-    std::vector<std::string> cells = {without_owner_of(names[0]), names[1], format_integer(rows)};
+    std::vector<std::string> cells = {without_owner(names[0]), names[1], format_integer(rows)};
     for (const MetricTitle& title : titles) {
       const auto found = metrics.find(std::string(title.metric));
       cells.push_back(found == metrics.end() ? "-" : error_and_bias(*found->second));

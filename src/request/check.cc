@@ -44,6 +44,15 @@ void check_values(const Request& request) {
   }
 }
 
+/// Only the cache rules that profile a step count what it captures.
+void check_counted_graphs(const Request& r) {
+  if (!r.execution.count_cuda_graphs) return;
+  const SoftwareDef& software = software_def(r.execution.software.value_or(default_server()));
+  if (software.cache_rule != "vllm")
+    refuse(
+        fmt::format("`count-cuda-graphs`: {} has no such setting; it is vLLM's", software.title));
+}
+
 void check_software(const Request& r) {
   if (r.kind != RequestKind::kPass || r.mode != Mode::kTraining || !r.execution.software) return;
   const SoftwareDef& software = software_def(*r.execution.software);
@@ -175,6 +184,7 @@ std::string why_not(const OptionDef& option, RequestKind kind) {
 void check_request(const Request& request) {
   check_values(request);
   check_software(request);
+  check_counted_graphs(request);
   check_adapters(request);
   if (request.image_size && request.images == 0)
     refuse(

@@ -75,7 +75,10 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .access = field<[](auto& r) -> auto& { return r.execution.software_version; }>(),
        .value = "VERSION",
        .default_value = "the newest described",
-       .help = "its version, as in 0.12.0: earlier ones overlap less with the GPU"},
+       .help =
+           "its version, as in 0.12.0. Described are vLLM before 0.12 and 0.14 and TensorRT-LLM "
+           "before "
+           "1.1, which take longer between steps and fuse less; versions of others change nothing"},
       {.name = "schedule",
        .kinds = kTokens,
        .access = schedule(),

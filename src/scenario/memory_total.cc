@@ -1,6 +1,7 @@
 #include "scenario/memory_total.h"
 
 #include "base/checked.h"
+#include "devices/vendor.h"
 #include "memory/stack.h"
 
 namespace tilecast {
@@ -33,9 +34,9 @@ int64_t visible_bytes(const Device& device) {
   constexpr double kFirmware = 352.0 * (1 << 20), kTables = 0.0058;
   // The same messages of older cards: 31.7 GiB of a V100's 32, 15.9 of a P100's 16.
   constexpr double kOlder = 0.01;
-  // Of other vendors: a guess, from the first messages that were read here.
+  // Of other vendors: a guess. No exact total of an AMD GPU was at hand.
   constexpr double kOthers = 0.012;
-  if (gpu == nullptr || gpu->architecture > Architecture::kBlackwell)
+  if (gpu == nullptr || is_amd(gpu->architecture))
     return static_cast<int64_t>(memory * (1 - kOthers));
   if (gpu->architecture < Architecture::kTuring) return static_cast<int64_t>(memory * (1 - kOlder));
   return static_cast<int64_t>(memory * (1 - kTables) - kFirmware);

@@ -115,9 +115,10 @@ std::vector<std::string> assumptions(const GenerationForecast& f) {
   Words words = {with_source(f.dtype, f.dtype_source), "cache " + f.kv_dtype};
   add_software(words, e);
   words.emplace_back(e.cuda_graphs ? "CUDA graphs in decode" : "no CUDA graphs");
-  words.push_back(fmt::format("{} between steps", format_seconds(e.step_overhead_s.value_or(0))));
-  if (e.sequence_overhead_s.value_or(0) > 0)
-    words.push_back(fmt::format("and {} a sequence", format_seconds(*e.sequence_overhead_s)));
+  const double sequence_s = e.sequence_overhead_s.value_or(0);
+  words.push_back(fmt::format(
+      "{} between steps{}", format_seconds(e.step_overhead_s.value_or(0)),
+      sequence_s > 0 ? fmt::format(" and {} a sequence", format_seconds(sequence_s)) : ""));
   if (f.continuous)
     words.push_back(fmt::format("{} of a request outside of steps, {} of it in turn",
                                 format_seconds(f.used.load.server_overhead_s.value_or(0) +

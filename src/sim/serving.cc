@@ -126,12 +126,14 @@ class ServingSimulation {
   }
 
  private:
-  /// The front end takes requests in, one after the other, in the order of sending.
+  /// The front ends of the servers take requests in, each one after the other, in the order of
+  /// sending.
   void send(size_t request) {
     const ServerLimits& limits = fleet_.pool.limits;
-    front_free_s_ = std::max(front_free_s_, times_[request].sent_s) +
-                    limits.turn_s / static_cast<double>(fleet_.pool.servers);
-    arrivals_.push({front_free_s_ + limits.overhead_s, request, false});
+    const int64_t servers = fleet_.prefill ? fleet_.prefill->servers : fleet_.pool.servers;
+    const double start_s = std::max(front_free_s_, times_[request].sent_s);
+    front_free_s_ = start_s + limits.turn_s / static_cast<double>(servers);
+    arrivals_.push({start_s + limits.turn_s + limits.overhead_s, request, false});
   }
 
   /// The server that does something next, and when the first of the others does.
@@ -262,7 +264,7 @@ class ServingSimulation {
   std::optional<PoolState> prefill_, main_;
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
   std::vector<double> link_free_;  ///< by prefill worker: when its last transfer has ended
-  double front_free_s_ = 0;        ///< when the front end has taken in the last request
+  double front_free_s_ = 0;        ///< when a front end is free for the next request
   size_t sent_ = 0;                ///< requests whose time of sending is known
   size_t received_ = 0;            ///< requests that a scheduler knows
   size_t done_ = 0, most_in_flight_ = 0;

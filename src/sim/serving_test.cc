@@ -225,6 +225,23 @@ TEST(Serving, ClientsThatStartTogetherAreTakenInOneAfterTheOther) {
   EXPECT_NEAR(ttft(clients(4, 4, 100, 1)).mean_s, (0.5 + 1 + 1.5 + 2) / 4 + 0.02, 1e-9);
 }
 
+TEST(Serving, SeveralServersTakeInMoreRequestsButNoneFaster) {
+  Fleet fleet;
+  fleet.pool.limits = limits_of(software_of("vllm"));
+  fleet.pool.limits.turn_s = 0.5;
+  fleet.pool.step_s = [](std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
+    stage_s.push_back(simple_step(ranks.front()));
+  };
+  const auto mean_s = [&](int64_t sent_together) {
+    return simulate_fleet(clients(sent_together, sent_together, 100, 1), fleet).all.ttft.mean_s;
+  };
+  const double one = mean_s(1);
+  EXPECT_NEAR(mean_s(4), one + (0.5 + 1 + 1.5) / 4, 1e-9);
+  fleet.pool.servers = 4;
+  EXPECT_NEAR(mean_s(1), one, 1e-9);
+  EXPECT_NEAR(mean_s(4), one + (0.125 + 0.25 + 0.375) / 4, 1e-9);
+}
+
 TEST(Serving, TheSteadyPartLeavesOutAsManyAsAreInFlightAtBothEnds) {
   const ServerLimits limits = limits_of(software_of("vllm"));
   const ServingResult r = simulate_serving(clients(4, 40, 100, 11), limits, simple_step);

@@ -10,6 +10,7 @@
 #include <utility>
 #include <variant>
 
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "tilecast/error.h"
@@ -196,20 +197,30 @@ void set_value(Row& row, const SoftwareValue& v) {
 /// Between a name and the first version that is not meant.
 constexpr char kBefore = '<';
 
-/// The numbers of a version, of "0.12.1rc2" 0, 12 and 1; nullopt: it is none.
+/// The numbers of a version, of "0.12.1rc2" and "0.12.1.post2" 0, 12 and 1; nullopt: it is none.
 std::optional<std::vector<int64_t>> version_numbers(std::string_view version) {
   std::vector<int64_t> numbers;
-  while (true) {
+  const auto next = [&] {
     int64_t number = 0;
-    const auto [end, error] =
-        std::from_chars(version.data(), version.data() + version.size(), number);
-    if (error != std::errc() || number < 0) break;
+    const char* const begin = version.data();
+    const auto [end, error] = std::from_chars(begin, begin + version.size(), number);
+    if (error != std::errc() || number < 0) return false;
     numbers.push_back(number);
-    version.remove_prefix(static_cast<size_t>(end - version.data()));
-    if (version.empty() || version.front() != '.') break;
+    version.remove_prefix(static_cast<size_t>(end - begin));
+    return true;
+  };
+  if (!next()) return std::nullopt;
+  while (version.size() > 1 && version.front() == '.' && is_digit(version[1])) {
     version.remove_prefix(1);
+    if (!next()) return std::nullopt;
   }
-  return numbers.empty() ? std::nullopt : std::optional(std::move(numbers));
+  const bool is_rest = std::all_of(version.begin(), version.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '.' || c == '+' || c == '-';
+  });
+  const bool ends = version.empty() || is_letter(version.front()) ||
+                    (version.size() > 1 && is_letter_or_digit(version[1]));
+  if (!is_rest || !ends) return std::nullopt;
+  return numbers;
 }
 
 using ValuesOf = std::map<std::string_view, std::vector<const SoftwareValue*>>;
@@ -341,11 +352,16 @@ void add_earlier(const JsonObject& file, std::string_view name, std::deque<std::
   const Json& list = file.json().at("earlier");
   if (!list.is_array()) file.fail("earlier", "expected a list");
   std::string_view base = name;
+  std::optional<std::vector<int64_t>> latest;
   for (const Json& json : list) {
     const JsonObject entry(json, file.where() + ": earlier");
     entry.reject_unknown({"before", "traits", "costs"});
     const std::string before = entry.string("before");
-    if (!version_numbers(before)) entry.fail("before", "expected a version as in 0.12");
+    const auto numbers = version_numbers(before);
+    if (!numbers) entry.fail("before", "expected a version as in 0.12");
+    if (latest && *numbers >= *latest)
+      entry.fail("before", "expected an earlier version than that of the entry above");
+    latest = numbers;
     names.push_back(fmt::format("{}{}{}", name, kBefore, before));
     values.push_back({names.back(), "", "based_on", base});
     base = names.back();

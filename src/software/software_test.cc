@@ -113,6 +113,23 @@ TEST(Software, AnEarlierVersionStatesWhatDiffersFromTheNext) {
   EXPECT_EQ(table[1], expected);
 }
 
+TEST(Software, EarlierVersionsAreListedFromTheLatestOn) {
+  std::string text = kWithEarlier;
+  text.replace(text.find("0.9.2"), 5, "0.14.0");
+  EXPECT_NE(message_of(text).find("expected an earlier version than that of the entry above"),
+            std::string::npos);
+}
+
+TEST(Software, WordsThatAreNoVersionAreRefused) {
+  const Software vllm = software_of("vllm");
+  for (const char* version :
+       {"0.12", "0.12.0", "1.0.0rc3", "0.5.1.post1", "0.13.0+cu128", "0.6-dev"})
+    EXPECT_NO_THROW((void)software_version(vllm, version, "")) << version;
+  for (const char* version :
+       {"v0.12", "0,12", "0..1", ".12", "0.", "0.13 foo", "0.12 <b>", "-1", "0.12\n"})
+    EXPECT_THROW((void)software_version(vllm, version, ""), Error) << version;
+}
+
 TEST(Software, AVersionIsTheFirstThatIsEarlyEnough) {
   const Software vllm = software_of("vllm");
   const auto before = [&](const char* version) {

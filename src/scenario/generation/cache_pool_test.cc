@@ -99,10 +99,8 @@ TEST(CachePool, NewerVllmCountsCapturedGraphs) {
   const CachePool p = pool("H100", {}), counted = pool("H100", {.count_cuda_graphs = true});
   EXPECT_GT(p.graphs_bytes, 0);
   EXPECT_EQ(counted.cache_bytes, p.cache_bytes - p.graphs_bytes);
-  const CachePool sglang = pool("H100", {.software = software_of("sglang")});
-  EXPECT_EQ(
-      pool("H100", {.software = software_of("sglang"), .count_cuda_graphs = true}).cache_bytes,
-      sglang.cache_bytes);
+  EXPECT_ERROR(pool("H100", {.software = software_of("sglang"), .count_cuda_graphs = true}), kInput,
+               "`count-cuda-graphs`: SGLang has no such setting; it is vLLM's");
 }
 
 TEST(CachePool, TrainingFitsIntoTheMemoryThatServingSees) {

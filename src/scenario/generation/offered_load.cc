@@ -102,9 +102,8 @@ ServerLimits make_limits(const Request& o) {
   limits.max_num_seqs = *o.load.max_num_seqs;
   limits.max_num_batched_tokens = o.execution.max_num_batched_tokens;
   limits.prefix_hit_rate = o.load.prefix_hit_rate;
-  const HostCosts& costs = software_def(limits.software).costs;
-  limits.overhead_s = o.load.server_overhead_s.value_or(costs.request_overhead_s);
-  limits.turn_s = o.load.request_turn_s.value_or(costs.request_turn_s);
+  limits.overhead_s = o.load.server_overhead_s.value_or(0);  // typical_request has filled them in
+  limits.turn_s = o.load.request_turn_s.value_or(0);
   limits.block_tokens = default_block_tokens(limits.software);
   return limits;
 }

@@ -9,6 +9,7 @@
 #include "scenario/generation/profile_run.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <set>
 
 #include "base/checked.h"

@@ -2,6 +2,8 @@
 
 // What vLLM's profiling run holds at its peak, beside the activations of a step.
 
+#include <cstdint>
+
 #include "scenario/generation/cache_pool.h"
 #include "scenario/generation/served_model.h"
 
