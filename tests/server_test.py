@@ -121,7 +121,7 @@ class Answers(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         status, other = self.service.post("compare", {"a": config, "b": self.service.post("forecast", {"model": config, "gpu": "T4", "seq": 16})[1], "gpu": device, "seq": 16})
         self.assertEqual(status, 200, other)
-        status, answer = self.service.post("plan", {"model": "gpt2", "gpus": [device, "T4"], "batch": 8})
+        status, answer = self.service.post("plan", {"model": "gpt2", "gpus": [device, "T4"], "num_gpus": 1, "batch": 8})
         self.assertEqual(status, 200, answer)
         status, answer = self.service.post("share", {"gpu": device, "job": [{"model": config, "seq": 16, "name": "mine"}]})
         self.assertEqual((status, answer["jobs"][0]["name"]), (200, "mine"), answer)

@@ -59,7 +59,7 @@ def errors(points: List[Point], metric: str) -> "list[float]":
 
 
 def is_of(point: Point, software: str, version: str) -> bool:
-    return bool(point["software"] == software and (not version or point["version"] == version))
+    return bool(point["software"] == software and (not version or point.get("version", "") == version))
 
 
 def judge(candidates: Dict[Any, List[Point]], metric: str, software: str, version: str, key: str,
