@@ -734,8 +734,8 @@ struct ServingQuery {
   /// Clients of all replicas together, with the same search; 0: not given.
   int64_t clients = 0;
   std::vector<ServingHardware> hardware;  ///< one at least
-  /// Of each kind; 0: `nodes` nodes of the first. With a rate or clients: at most so many of all
-  /// servers, and a server takes those of `nodes` nodes at most; 0: no limit.
+  /// Of each kind; 0: `nodes` nodes of the first. With a rate or clients, the limit for all servers
+  /// together; 0: none. One server then has at most the GPUs of `nodes` nodes.
   int64_t gpus = 0;
   int64_t nodes = 1;
   std::optional<double> ttft_s, tpot_s;

@@ -43,7 +43,7 @@ std::vector<ServingHardware> hardware_of(const PlanQuestion& asked) {
   return hardware;
 }
 
-/// One load is given for all replicas, or those of each replica are searched.
+/// Either the load of all replicas is given, or the load of each replica is searched.
 void refuse_two_loads(const PlanQuestion& asked) {
   const bool rate = asked.has_word("rate"), clients = asked.clients > 0;
   const bool searched = !asked.serving.concurrency.empty();

@@ -14,4 +14,16 @@ struct ErrorSample {
 /// Errors over all samples, of which there is at least one; names are left empty.
 EvaluationRow errors_of(const std::vector<ErrorSample>& samples);
 
+/// Sets the errors of a group in another result to those over its samples.
+template <typename Errors>
+void set_errors(Errors& errors, const std::vector<ErrorSample>& samples) {
+  const EvaluationRow row = errors_of(samples);
+  errors.count = row.count;
+  errors.mape_percent = row.mape_percent;
+  errors.median_percent = row.median_percent;
+  errors.p90_percent = row.p90_percent;
+  errors.bias_ratio = row.bias_ratio;
+  errors.coverage_percent = row.coverage_percent;
+}
+
 }  // namespace tilecast

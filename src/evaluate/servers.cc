@@ -156,8 +156,7 @@ class ServerEvaluator {
       else
         result.points.push_back(std::move(std::get<ServerPoint>(point)));
     }
-    for (const auto& [what, count] : unmatched)
-      result.unmatched.push_back(count == 1 ? what : fmt::format("{} ({} rows)", what, count));
+    result.unmatched = unmatched_reasons(unmatched);
     return result;
   }
 
@@ -235,19 +234,13 @@ void add_groups(std::vector<ServerErrors>& errors, const std::vector<ServerPoint
       for (const ServerPoint* point : members)
         if (const auto sample = metric.sample(*point)) samples.push_back(*sample);
       if (samples.empty()) continue;
-      const EvaluationRow row = errors_of(samples);
       const auto& [software, model, gpu, dtype] = key;
       errors.push_back({.metric = metric.name,
                         .software = software,
                         .model = model,
                         .gpu = gpu,
-                        .dtype = dtype,
-                        .count = row.count,
-                        .mape_percent = row.mape_percent,
-                        .median_percent = row.median_percent,
-                        .p90_percent = row.p90_percent,
-                        .bias_ratio = row.bias_ratio,
-                        .coverage_percent = row.coverage_percent});
+                        .dtype = dtype});
+      set_errors(errors.back(), samples);
     }
   }
 }
@@ -278,11 +271,7 @@ ServerEvaluation evaluate_servers(const Forecaster& forecaster, const std::strin
                       settings.empty() ? ServerSettings{} : ServerSettings::read(settings), rows)
           .run(threads);
   result.file = printable(std::filesystem::path(path).filename().string());
-  if (result.points.empty())
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: no row could be compared{}{}", printable(path),
-                            result.unmatched.empty() ? "" : ": ",
-                            result.unmatched.empty() ? "" : result.unmatched.front()));
+  if (result.points.empty()) refuse_unmatched(path, result.unmatched);
   result.errors = server_errors(result.points);
   return result;
 }

@@ -51,13 +51,7 @@ void set_errors(SharingErrors& errors, const std::vector<SharingPoint>& points) 
   std::vector<ErrorSample> samples;
   for (const SharingPoint& p : points)
     samples.push_back({p.measured, p.forecast.value, p.forecast.low, p.forecast.high});
-  const EvaluationRow row = errors_of(samples);
-  errors.count = row.count;
-  errors.mape_percent = row.mape_percent;
-  errors.median_percent = row.median_percent;
-  errors.p90_percent = row.p90_percent;
-  errors.bias_ratio = row.bias_ratio;
-  errors.coverage_percent = row.coverage_percent;
+  set_errors(errors, samples);
   errors.alone_mape_percent = mean_error_percent(points, [](double) { return 1.0; });
 }
 
@@ -71,8 +65,7 @@ class SharingEvaluator {
   }
 
   SharingEvaluation done() {
-    for (const auto& [what, rows] : unmatched_)
-      result_.unmatched.push_back(rows == 1 ? what : fmt::format("{} ({} rows)", what, rows));
+    result_.unmatched = unmatched_reasons(unmatched_);
     return std::move(result_);
   }
 
@@ -356,11 +349,7 @@ SharingEvaluation evaluate_sharing(const Forecaster& forecaster, const std::stri
   const auto evaluated = [&](auto evaluator, const auto& measured) {
     evaluator.run(measured);
     SharingEvaluation result = evaluator.done();
-    if (result.points.empty())
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: no row could be compared{}{}", printable(path),
-                              result.unmatched.empty() ? "" : ": ",
-                              result.unmatched.empty() ? "" : result.unmatched.front()));
+    if (result.points.empty()) refuse_unmatched(path, result.unmatched);
     return result;
   };
   if (is_pair_table(rows))

@@ -1,8 +1,11 @@
 #include "evaluate/tables.h"
 
+#include <fmt/format.h>
+
 #include <cstdint>
 
 #include "base/file.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 
@@ -25,6 +28,19 @@ std::optional<CsvTable> table_header(const std::string& path) {
   }
   if (end == std::string::npos) return std::nullopt;  // no rows
   return parse_csv(text.substr(begin, end + 1 - begin), printable(path));
+}
+
+std::vector<std::string> unmatched_reasons(const std::map<std::string, int>& rows_of_reason) {
+  std::vector<std::string> reasons;
+  for (const auto& [reason, rows] : rows_of_reason)
+    reasons.push_back(rows == 1 ? reason : fmt::format("{} ({} rows)", reason, rows));
+  return reasons;
+}
+
+void refuse_unmatched(const std::string& path, const std::vector<std::string>& unmatched) {
+  throw Error(ErrorKind::kInput, fmt::format("{}: no row could be compared{}{}", printable(path),
+                                             unmatched.empty() ? "" : ": ",
+                                             unmatched.empty() ? "" : unmatched.front()));
 }
 
 }  // namespace tilecast

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,12 @@ namespace tilecast {
 /// The header of a CSV file (.csv or .csv.xz) without its rows; nullopt for other files and for a
 /// file without rows.
 std::optional<CsvTable> table_header(const std::string& path);
+
+/// Why rows could not be compared, each reason once, with the number of its rows.
+std::vector<std::string> unmatched_reasons(const std::map<std::string, int>& rows_of_reason);
+/// Throws Error{kInput} for a file none of whose rows could be compared.
+[[noreturn]] void refuse_unmatched(const std::string& path,
+                                   const std::vector<std::string>& unmatched);
 
 /// Cycles of layers that were measured on an accelerator.
 inline bool is_cycles_table(const CsvTable& table) {

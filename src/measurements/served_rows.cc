@@ -94,18 +94,17 @@ class ServedCells {
 
 /// What both kinds of tables have.
 ServedRow common_row(const CsvTable& table, size_t row, const ServedCells& cells) {
-  ServedRow served{.line = table.lines[row],
-                   .cells = cells.all(),
-                   .gpu = cells.name("gpu"),
-                   .model = cells.name("model"),
-                   .software = cells.name("software"),
-                   .version = printable(cells.text("version")),
-                   .dtype = printable(cells.text("dtype")),
-                   .gpus = cells.required("gpus"),
-                   .tp = cells.required("tp"),
-                   .dp = cells.required("dp"),
-                   .ep = cells.required("ep")};
-  return served;
+  return {.line = table.lines[row],
+          .cells = cells.all(),
+          .gpu = cells.name("gpu"),
+          .model = cells.name("model"),
+          .software = cells.name("software"),
+          .version = printable(cells.text("version")),
+          .dtype = printable(cells.text("dtype")),
+          .gpus = cells.required("gpus"),
+          .tp = cells.required("tp"),
+          .dp = cells.required("dp"),
+          .ep = cells.required("ep")};
 }
 
 bool is_set(const ServedCells& cells, std::string_view column) {

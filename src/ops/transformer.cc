@@ -96,6 +96,21 @@ Operands gated_activation_operands(GraphBuilder& b, const GivenSizes& s) {
   return {{b.input("x", {s["rows"], checked_multiply(2, s["columns"])}, s.dtype())}, {}};
 }
 
+OpDef gated_activation_def(const char* name, const char* doc) {
+  return {.name = name,
+          .doc = doc,
+          .aten = "",
+          .onnx = "",
+          .attributes = {{.name = "flops_per_element",
+                          .doc = "of the activation and the product",
+                          // SwiGLU: negate, exp, add, divide; times the other half
+                          .default_value = int64_t{5}}},
+          .infer = infer_gated_activation,
+          .work = work_gated_activation,
+          .operands = gated_activation_operands,
+          .example = "x: bf16[64, 512]"};
+}
+
 }  // namespace
 
 std::vector<OpDef> transformer_ops() {
@@ -111,31 +126,12 @@ std::vector<OpDef> transformer_ops() {
        .sizes = append_cache_sizes(),
        .operands = append_cache_operands,
        .example = "cache: bf16[2, 512, 256] k: bf16[2, 1, 128] v: bf16[2, 1, 128]"},
-      {.name = "gated_activation",
-       .doc = "activation of the first half of each row times the second half (SwiGLU, GeGLU)",
-       .aten = "",
-       .onnx = "",
-       .attributes = {{.name = "flops_per_element",
-                       .doc = "of the activation and the product",
-                       // SwiGLU: negate, exp, add, divide; times the other half
-                       .default_value = int64_t{5}}},
-       .infer = infer_gated_activation,
-       .work = work_gated_activation,
-       .operands = gated_activation_operands,
-       .example = "x: bf16[64, 512]"},
-      {.name = "compiled_gated_activation",
-       .doc = "gated_activation as a compiler writes it: a pointwise kernel, without a block for "
-              "each row",
-       .aten = "",
-       .onnx = "",
-       .attributes = {{.name = "flops_per_element",
-                       .doc = "of the activation and the product",
-                       // SwiGLU: negate, exp, add, divide; times the other half
-                       .default_value = int64_t{5}}},
-       .infer = infer_gated_activation,
-       .work = work_gated_activation,
-       .operands = gated_activation_operands,
-       .example = "x: bf16[64, 512]"},
+      gated_activation_def("gated_activation",
+                           "activation of the first half of each row times the second half "
+                           "(SwiGLU, GeGLU)"),
+      gated_activation_def("compiled_gated_activation",
+                           "gated_activation as a compiler writes it: a pointwise kernel, without "
+                           "a block for each row"),
       {.name = "rotary",
        .doc = "rotary position embedding of all inputs in one kernel",
        .aten = "",

@@ -38,12 +38,6 @@ constexpr std::array kMetricTitles = {
     MetricTitle{"tokens_per_s_per_gpu", "tok/s/GPU"},
 };
 
-std::string_view title_of_metric(const std::string& metric) {
-  const auto found = std::find_if(kMetricTitles.begin(), kMetricTitles.end(),
-                                  [&](const MetricTitle& title) { return title.metric == metric; });
-  return found == kMetricTitles.end() ? std::string_view(metric) : found->title;
-}
-
 bool is_single_group(const ServerErrors& e) { return !e.model.empty(); }
 
 /// "all", "vllm", or a GPU.
@@ -61,7 +55,7 @@ TextTable total_rows(const ServerEvaluation& evaluation) {
     for (const ServerErrors& e : evaluation.errors) {
       if (is_single_group(e) || e.metric != title.metric) continue;
       table.rows.push_back(
-          {std::string(title_of_metric(e.metric)), rows_of(e), format_integer(e.count),
+          {std::string(title.title), rows_of(e), format_integer(e.count),
            fmt::format("{:.1f}", e.mape_percent), fmt::format("{:.1f}", e.median_percent),
            fmt::format("{:.1f}", e.p90_percent), fmt::format("{:.3f}", e.bias_ratio),
            fmt::format("{:.1f}", e.coverage_percent)});

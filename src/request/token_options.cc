@@ -77,8 +77,8 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .default_value = "the newest described",
        .help =
            "its version, as in 0.12.0. Described are vLLM before 0.12 and 0.14 and TensorRT-LLM "
-           "before "
-           "1.1, which take longer between steps and fuse less; versions of others change nothing"},
+           "before 1.1, which take longer between steps and fuse less; versions of others change "
+           "nothing"},
       {.name = "schedule",
        .kinds = kTokens,
        .access = schedule(),
@@ -223,8 +223,7 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .default_value = "the software's",
        .help = "time between two steps for inputs, sampling and scheduling, in which the GPU "
                "computes nothing of the model: 100 us with vLLM and TensorRT-LLM, 500 with SGLang, "
-               "0 with "
-               "PyTorch; earlier versions take longer",
+               "0 with PyTorch; earlier versions take longer",
        .min = 0,
        .max = 1e6,
        .per_unit = 1e6},

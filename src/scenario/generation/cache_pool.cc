@@ -15,7 +15,7 @@
 #include "scenario/generation/cache_blocks.h"
 #include "scenario/generation/profile_run.h"
 #include "scenario/generation/served_cache.h"
-#include "scenario/generation/step_graph.h"
+#include "scenario/generation/step_timer.h"
 #include "scenario/memory_total.h"
 #include "scenario/pass/pass.h"
 #include "software/software.h"
@@ -37,16 +37,15 @@ int64_t captured_tokens(const PoolLimits& limits) {
 }
 
 /// All graphs share one pool of activations. `step`: the largest step that is captured.
-int64_t graphs_bytes(const PoolLimits& limits, const Graph& step) {
+int64_t graphs_bytes(const PoolLimits& limits, const StepKernels& step) {
   constexpr int64_t kDense = 256, kStep = 8, kWideStep = 16, kSmall = 3;
   const int64_t most = captured_tokens(limits);
   const int64_t graphs =
       kSmall + std::min(most, kDense) / kStep + std::max<int64_t>(0, most - kDense) / kWideStep;
   int64_t kernels = 0;
-  const Program program = lower(step);
-  for (const Launch& launch : program.launches) kernels += program.count(launch);
+  for (const Launch& launch : step.program.launches) kernels += step.program.count(launch);
   return checked_add(checked_product({graphs, kernels, kGraphNodeBytes}),
-                     memory_by_purpose(step).activations_bytes);
+                     memory_by_purpose(step.graph).activations_bytes);
 }
 
 /// SGLang's default: what is left of the GPU's memory after what it expects activations and CUDA
@@ -169,14 +168,14 @@ std::optional<CachePool> make_pool(const ServedModel& served, const PoolLimits& 
               .visible_bytes = visible_bytes(served.device),
               .weights_bytes = rank.weights,
               .profile_bytes = checked_add(rank.activations, workspace)};
-  const Graph captured = step_graph(served, {{captured_tokens(limits), 1, 1}}, rank.part);
+  const StepKernels captured = step_kernels(served, {{captured_tokens(limits), 1, 1}}, rank.part);
   if (r.execution.cuda_graphs) p.graphs_bytes = graphs_bytes(limits, captured);
   const CacheRule& cache_rule = rule_of(software);
   if (cache_rule.profiles_all) {
     if (served.stages[rank.part].layers.has_end)
       p.profile_bytes =
           std::max(p.profile_bytes, checked_add(sampler_bytes(served, limits), workspace));
-    p.profile_bytes = checked_add(p.profile_bytes, held_bytes(served, limits, captured));
+    p.profile_bytes = checked_add(p.profile_bytes, held_bytes(served, limits, captured.program));
     p.non_torch_bytes = libraries_bytes(stack, false);
     if (served.plan.ranks() > 1)
       p.non_torch_bytes = checked_add(p.non_torch_bytes, stack.communication_bytes);

@@ -13,7 +13,6 @@
 #include <set>
 
 #include "base/checked.h"
-#include "lower/program.h"
 #include "ops/kernel.h"
 #include "ops/op_def.h"
 
@@ -50,14 +49,14 @@ int64_t workspace_of(const Experts& experts, int64_t tokens) {
 }
 
 int64_t expert_workspaces_bytes(const ServedModel& served, const PoolLimits& limits,
-                                const Graph& step) {
+                                const Program& step) {
   if (served.decoder().expert_ffn_dim == 0) return 0;
   // Without DeepEP, every rank gathers the tokens of all data-parallel ranks.
   const bool gathers = served.asked.deployment.all2all != All2All::kDeepEp;
   const int64_t tokens =
       checked_multiply(limits.max_num_batched_tokens, gathers ? served.plan.dp : 1);
   int64_t most = 0;
-  for (const Kernel& kernel : lower(step).kernels) {
+  for (const Kernel& kernel : step.kernels) {
     if (const auto* const experts = kernel.as<Experts>())
       most = std::max(most, workspace_of(*experts, tokens));
   }
@@ -84,7 +83,7 @@ int64_t sampler_bytes(const ServedModel& served, const PoolLimits& limits) {
   return checked_add(logits, states);
 }
 
-int64_t held_bytes(const ServedModel& served, const PoolLimits& limits, const Graph& step) {
+int64_t held_bytes(const ServedModel& served, const PoolLimits& limits, const Program& step) {
   return checked_add(rotary_tables_bytes(served), expert_workspaces_bytes(served, limits, step));
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "lower/program.h"
 #include "scenario/generation/cache_pool.h"
 #include "scenario/generation/served_model.h"
 
@@ -13,7 +14,7 @@ namespace tilecast {
 int64_t sampler_bytes(const ServedModel& served, const PoolLimits& limits);
 
 /// Tensors that stay from the first step on: tables of rotary embedding, and the workspaces of
-/// experts. `step`: a step of the rank's stage, of any size.
-int64_t held_bytes(const ServedModel& served, const PoolLimits& limits, const Graph& step);
+/// experts. `step`: that of the rank's stage, of any size.
+int64_t held_bytes(const ServedModel& served, const PoolLimits& limits, const Program& step);
 
 }  // namespace tilecast
