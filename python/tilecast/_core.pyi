@@ -3168,7 +3168,7 @@ class CompareKeywords(TypedDict, total=False):
 
 class KernelKeywords(TypedDict, total=False):
     dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave", "aiter"] | None
     warm: bool | None
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
