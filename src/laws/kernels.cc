@@ -43,6 +43,15 @@ void BlockRowsConstants::describe(ConstantTable& table) {
   table.add("second_reading_bytes_per_cycle", second_reading_bytes_per_cycle);
 }
 
+void CdnaExperts::describe(ConstantTable& table) {
+  table.add("tile_rows", tile_rows);
+  table.add("tile_columns", tile_columns);
+  table.add("fill_cycles", fill_cycles);
+  table.add("element_cycles", element_cycles);
+  table.add("conversion_cycles", conversion_cycles);
+  table.add("activation_passes", activation_passes);
+}
+
 void ExpertsConstants::describe(ConstantTable& table) {
   table.add("reached_ratio", reached_ratio);
   table.add("conversion_cycles", conversion_cycles);
@@ -58,6 +67,7 @@ void ExpertsConstants::describe(ConstantTable& table) {
   table.add("l2_fit_ratio", l2_fit_ratio);
   table.add("l2_fit_span_ratio", l2_fit_span_ratio);
   table.add("dram_time_ratio", dram_time_ratio);
+  table.group("cdna3", cdna3);
 }
 
 void ScanConstants::describe(ConstantTable& table) {

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "predict/law.h"
+#include "predict/law_cdna.h"
 
 namespace tilecast {
 namespace {
@@ -56,6 +57,8 @@ double single_precision_product_s(const Layer& layer, double n, double k, const 
 }  // namespace
 
 LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
+  if (chip.cdna3 && kernel.compute_dtype() != DType::kFp32)
+    return cdna_experts_law(kernel, chip, conditions);
   constexpr double kFewest = 1e-9;  // no division by zero
   const ExpertsConstants& c = chip.laws.experts;
   const auto& e = std::get<Experts>(kernel.shape);
