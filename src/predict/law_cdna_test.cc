@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "devices/registry.h"
+#include "ops/sizes.h"
 #include "predict/kernel_kinds.h"
 #include "predict/law.h"
 
@@ -8,7 +9,10 @@ namespace tilecast {
 namespace {
 
 double cdna_law_s(const Kernel& kernel, const Device& device) {
-  return kernel_kind_def(kernel_kind(kernel)).law(kernel, Chip(device, bundled_laws()), {}).seconds;
+  const Conditions conditions = {.software = software_of("aiter")};
+  return kernel_kind_def(kernel_kind(kernel))
+      .law(kernel, Chip(device, bundled_laws()), conditions)
+      .seconds;
 }
 
 Kernel quantized(QuantScheme scheme, int64_t m, int64_t n, int64_t k) {
@@ -26,9 +30,11 @@ TEST(CdnaLaw, ThePowerOfTheBoardLimitsLargeProducts) {
   const Kernel kernel =
       kernels_of_sizes("gemm", DType::kBf16, {{"m", 16384}, {"n", 8192}, {"k", 8192}}).front();
   Device card = find_device("MI355X");
-  EXPECT_NEAR(share_of_peak(kernel, card), 0.58, 0.06);
+  const double share = share_of_peak(kernel, card);
+  EXPECT_GT(share, 0.4);
+  EXPECT_LT(share, 0.65) << "the most that was measured";
   std::get<Gpu>(card.chip).board_power_w *= 100;
-  EXPECT_GT(share_of_peak(kernel, card), 0.8);
+  EXPECT_GT(share_of_peak(kernel, card), 1.3 * share);
 }
 
 TEST(CdnaLaw, AnOlderProcessTakesMoreEnergy) {
@@ -39,14 +45,21 @@ TEST(CdnaLaw, AnOlderProcessTakesMoreEnergy) {
   EXPECT_LT(share_of_peak(kernel, card), 0.85 * share);
 }
 
-TEST(CdnaLaw, BlocksWithScalesTakeSmallerTilesAndLongerSteps) {
+TEST(CdnaLaw, BlocksWithScalesTakeSmallerTiles) {
+  // Large products wait for the operands of small tiles.
   const Device card = find_device("MI355X");
-  // Large products wait for the operands of small tiles, those of one block for each step of k.
-  for (const int64_t m : {16, 8192}) {
-    const double by_row = cdna_law_s(quantized(QuantScheme::kFp8, m, 4096, 8192), card);
-    const double by_block = cdna_law_s(quantized(QuantScheme::kFp8Block, m, 4096, 8192), card);
-    EXPECT_GT(by_block, 1.15 * by_row) << m;
-  }
+  EXPECT_GT(cdna_law_s(quantized(QuantScheme::kFp8Block, 8192, 4096, 8192), card),
+            1.15 * cdna_law_s(quantized(QuantScheme::kFp8, 8192, 4096, 8192), card));
+}
+
+TEST(CdnaLaw, ALongKIsSplitInBlocksWithScalesAlone) {
+  // One tile of rows: eight times k takes eight times the steps where it is not split.
+  const Device card = find_device("MI355X");
+  const auto growth = [&](QuantScheme scheme) {
+    return cdna_law_s(quantized(scheme, 16, 512, 65536), card) /
+           cdna_law_s(quantized(scheme, 16, 512, 8192), card);
+  };
+  EXPECT_GT(growth(QuantScheme::kInt8), 1.5 * growth(QuantScheme::kFp8Block));
 }
 
 TEST(CdnaLaw, WeightsInTheOrderOfRegistersBypassTheFeed) {

@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "devices/registry.h"
 #include "laws/constant_table.h"
+#include "ops/sizes.h"
 #include "test_support.h"
 #include "tilecast/error.h"
 #include "tilecast/learn.h"
