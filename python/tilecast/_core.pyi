@@ -2125,6 +2125,8 @@ class Training(Record):
     """The errors of new weights."""
     schema_version: int
     """of this schema"""
+    seen: list[TrainError]
+    """of rows that constants of laws were fitted to, by the laws alone"""
     held_out: list[TrainError]
     """of a tenth of the rows, never trained on"""
     left_out: list[TrainError]
@@ -3325,6 +3327,8 @@ class EvaluateKeywords(TypedDict, total=False):
 
 class TrainKeywords(TypedDict, total=False):
     collectives: bool | None
+    laws: bool | None
+    law_folder: Path | None
     exclude_gpu: GpuLike | Sequence[GpuLike] | None
     trees: int | None
     seed: int | None
