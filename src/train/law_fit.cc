@@ -8,6 +8,7 @@
 #include <string>
 #include <tuple>
 
+#include "base/number.h"
 #include "base/rng.h"
 #include "devices/vendor.h"
 #include "laws/constant_table.h"
@@ -152,7 +153,8 @@ class Search {
   void set(const std::vector<double>& logs) {
     for (size_t i = 0; i < logs.size(); ++i) {
       const double number = std::exp(logs[i]);
-      *numbers_[i] = std::stod(fmt::format("{:.3g}", shares_[i] ? std::min(1.0, number) : number));
+      const std::string digits = fmt::format("{:.3g}", shares_[i] ? std::min(1.0, number) : number);
+      *numbers_[i] = parse_number<double>(digits).value_or(number);
     }
   }
 
