@@ -162,7 +162,7 @@ TEST(TensorMatmul, SaysWhatItBorrows) {
   };
   EXPECT_EQ(feature_of("matmul", DType::kBf16, "H100", 8), "") << "as latent attention has them";
   EXPECT_EQ(feature_of("linear", DType::kInt8, "H100"), "dtype");
-  EXPECT_EQ(feature_of("linear", DType::kBf16, "MI300X"), "architecture");
+  EXPECT_EQ(feature_of("linear", DType::kFp16, "V100-PCIe"), "architecture");
   EXPECT_EQ(feature_of("linear", DType::kFp16, "P100-PCIe"), "architecture");
 }
 
