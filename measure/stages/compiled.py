@@ -7,7 +7,7 @@ from .common import rows_of
 def run(bench):
     import torch
     table, ops = bench.table("timm.csv", images.COLUMNS), bench.table("timm_ops.csv", images.OP_COLUMNS)
-    base = {"dtype": "amp16", "compiled": 1, "optimizer": "none", "cudnn_benchmark": 1, "image_size": 64 if bench.dry else 224}
+    base = {"dtype": "amp16", "compiled": 1, "optimizer": "none", "cudnn_benchmark": 1, "image_size": 64 if bench.small else 224}
     listed = [{"model": "resnet50", "mode": "inference", "channels_last": 1, "batch": 256, **base},
               {"model": "vit_base_patch16_224", "mode": "inference", "channels_last": 0, "batch": 256, **base},
               {"model": "convnext_tiny", "mode": "inference", "channels_last": 1, "batch": 256, **base},
@@ -15,7 +15,7 @@ def run(bench):
               {"model": "efficientnet_b0", "mode": "inference", "channels_last": 1, "batch": 256, **base},
               {"model": "mobilenetv3_large_100", "mode": "inference", "channels_last": 1, "batch": 256, **base},
               {"model": "vit_base_patch16_224", "mode": "training", "channels_last": 0, "batch": 64, **base, "optimizer": "sgd"}]
-    if bench.dry:
+    if bench.small:
         listed = [{**listed[0], "model": "resnet10t"}]
 
     def measure(case):

@@ -111,7 +111,7 @@ def run(bench):
     precision("bf16")
     products, routing = product_cases(), routing_cases()
     cases = products[:len(products) // 4] + routing + products[len(products) // 4:]
-    if bench.dry:
+    if bench.small:
         cases = [small(case) for case in (products[:12] + products[24:36] + products[-3:] + routing[:8])]
 
     def measure(case):

@@ -30,7 +30,7 @@ class Job:
         torch.backends.cudnn.benchmark = bool(case.get("cudnn_benchmark", 1))
         torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = True
         side, batch = int(case["image_size"]), int(case["batch"])
-        if bench.dry:
+        if bench.small:
             batch = 2
         with torch.device(bench.device):
             options = {"img_size": side} if case["model"].startswith(("vit", "deit", "swin", "mixer")) and side != 224 else {}
@@ -81,7 +81,7 @@ def time_steps(bench, job, reserve_s):
         bench.sync()
         steps.append(time.perf_counter() - start)
         spent += steps[-1]
-        if bench.dry and len(steps) > 1:
+        if bench.small and len(steps) > 1:
             break
     for _ in range(3 if job.training else 0):  # parts by events, which the whole step does without
         marks = [mark(bench)]

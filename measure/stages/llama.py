@@ -80,13 +80,13 @@ class Llama(nn.Module):
 def made(bench, **sizes):
     tiny = dict(hidden=64, layers=2, heads=4, kv_heads=2, inner=128, vocabulary=128)
     with torch.device(bench.device):
-        return Llama(**(tiny if bench.dry else sizes)).to(torch.bfloat16)
+        return Llama(**(tiny if bench.small else sizes)).to(torch.bfloat16)
 
 
 def training_step(bench, batch=4, length=2048, capturable=True, **sizes):
     """(model, call of a whole training step in bf16 with a fused AdamW)."""
     model = made(bench, **sizes)
-    batch, length = (2, 16) if bench.dry else (batch, length)
+    batch, length = (2, 16) if bench.small else (batch, length)
     ids = torch.randint(model.head.out_features, (batch, length), device=bench.device)
     options = {} if bench.dry else {"fused": True, "capturable": capturable}
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, **options)
@@ -101,7 +101,7 @@ def training_step(bench, batch=4, length=2048, capturable=True, **sizes):
 def decode_step(bench, batch=16, cached=4096, **sizes):
     """(model, call of one decode step, bytes of its cache)."""
     model = made(bench, **sizes)
-    batch, cached = (2, 16) if bench.dry else (batch, cached)
+    batch, cached = (2, 16) if bench.small else (batch, cached)
     block = model.blocks[0]
     shape = (batch, block.kv_heads, cached, block.size)
     cache = [tuple(bench.uniform(shape, torch.bfloat16) for _ in range(2)) for _ in model.blocks]

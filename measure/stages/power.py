@@ -37,7 +37,7 @@ class Load:
 
 
 def side(bench, size):
-    return 64 if bench.dry else size
+    return 64 if bench.small else size
 
 
 def gemm(dtype, m, n, k, batch=1):
@@ -70,7 +70,7 @@ def stream(op, dtype, elements, function, inputs, passes, flops_each=1, l2="cold
     """`passes`: reads and writes of the elements."""
     def make(bench):
         kind = torch.bfloat16 if dtype == "bf16" else torch.float32
-        count = 4096 if bench.dry else elements
+        count = 4096 if bench.small else elements
         operands = [bench.uniform((count,), kind) for _ in range(inputs)]
         target = torch.empty_like(operands[0]) if out else None
         return Load(lambda: function(*operands, target), flops_each * elements,
@@ -81,7 +81,7 @@ def stream(op, dtype, elements, function, inputs, passes, flops_each=1, l2="cold
 
 def rowwise(op, rows, columns):
     def make(bench):
-        x = bench.uniform((16, 64) if bench.dry else (rows, columns), torch.bfloat16)
+        x = bench.uniform((16, 64) if bench.small else (rows, columns), torch.bfloat16)
         weight = bench.uniform((x.shape[1],), torch.bfloat16)
         call = {"softmax": lambda: torch.softmax(x, -1),
                 "layer_norm": lambda: functional.layer_norm(x, [x.shape[1]], weight, weight)}[op]
@@ -91,7 +91,7 @@ def rowwise(op, rows, columns):
 
 def attention(direction, batch, heads, length, size):
     def make(bench):
-        long = 32 if bench.dry else length
+        long = 32 if bench.small else length
         q, k, v = (bench.uniform((batch, heads, long, size), torch.bfloat16, direction == "backward") for _ in range(3))
 
         def forward():
@@ -110,7 +110,7 @@ def attention(direction, batch, heads, length, size):
 
 def cached_attention(batch, heads, kv_heads, keys, size):
     def make(bench):
-        long = 32 if bench.dry else keys
+        long = 32 if bench.small else keys
         q = bench.uniform((batch, heads, 1, size), torch.bfloat16)
         k, v = (bench.uniform((batch, kv_heads, long, size), torch.bfloat16) for _ in range(2))
         return Load(lambda: functional.scaled_dot_product_attention(q, k, v, enable_gqa=True), 4.0 * batch * heads * keys * size,
@@ -121,7 +121,7 @@ def cached_attention(batch, heads, kv_heads, keys, size):
 
 def convolution(batch, channels, side_length, filters):
     def make(bench):
-        shape = (2, 8, 8, 8) if bench.dry else (batch, channels, side_length, side_length)
+        shape = (2, 8, 8, 8) if bench.small else (batch, channels, side_length, side_length)
         x = bench.uniform(shape, torch.bfloat16).to(memory_format=torch.channels_last)
         w = bench.uniform((filters, shape[1], 3, 3), torch.bfloat16).to(memory_format=torch.channels_last)
         points = batch * side_length ** 2
@@ -133,7 +133,7 @@ def convolution(batch, channels, side_length, filters):
 
 def gather(rows, columns):
     def make(bench):
-        table = bench.uniform((64, 64) if bench.dry else (rows, columns), torch.bfloat16)
+        table = bench.uniform((64, 64) if bench.small else (rows, columns), torch.bfloat16)
         ids = torch.randperm(table.shape[0], device=bench.device)
         return Load(lambda: functional.embedding(ids, table), 0, 4.0 * rows * columns + 8.0 * rows, op="embedding", dtype="bf16", rows=rows,
                     columns=columns, l2="cold")

@@ -36,7 +36,7 @@ def cases():
 def run(bench):
     table, ops = bench.table("timm.csv", images.COLUMNS), bench.table("timm_ops.csv", images.OP_COLUMNS)
     listed = cases()
-    if bench.dry:
+    if bench.small:
         listed = [case for case in listed if case["model"] in ("efficientnet_b0", "resnet50")][:5]
         listed = [{**case, "image_size": 64} for case in listed] + [{**listed[0], "model": "missing"}]
     return rows_of(bench, table, listed, lambda case: images.measure(bench, ops, case, 0.5), reserve_s=2.5)

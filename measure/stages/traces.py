@@ -32,7 +32,7 @@ def of_transformers(name, sizes, mode, batch, seq, dtype="bf16"):
     def make(bench):
         import transformers
         options = dict(sizes)
-        if bench.dry:
+        if bench.small:
             options.update(num_hidden_layers=1, vocab_size=min(sizes["vocab_size"], 512))
         config = transformers.AutoConfig.for_model(name, **options)
         config.use_cache = False
@@ -40,7 +40,7 @@ def of_transformers(name, sizes, mode, batch, seq, dtype="bf16"):
         with torch.device(bench.device):
             model = maker.from_config(config, dtype=torch.bfloat16 if dtype == "bf16" else torch.float32)
         model.train(mode == "training")
-        length = 8 if bench.dry else seq
+        length = 8 if bench.small else seq
         ids = torch.randint(config.vocab_size, (batch, length), device=bench.device)
         fields = {"config": json.dumps(config.to_diff_dict(), sort_keys=True, default=str), "parameters": model.num_parameters()}
         if mode == "inference":
@@ -63,7 +63,7 @@ def of_transformers(name, sizes, mode, batch, seq, dtype="bf16"):
 def of_timm(**case):
     def make(bench):
         job = images.Job(bench, {"channels_last": 1, "image_size": 224, "cudnn_benchmark": 0, "dtype": "amp", **case,
-                                 **({"image_size": 64} if bench.dry and case["model"].startswith("resnet") else {})})
+                                 **({"image_size": 64} if bench.small and case["model"].startswith("resnet") else {})})
         return job.step, {"parameters": job.parameters, "image_size": 224}
     return make
 
@@ -108,11 +108,11 @@ SETUPS = {
     "vit_b16_inference": (dict(model="vit_base_patch16_224", mode="inference", dtype="amp", batch=32, image_size=224),
                           of_timm(model="vit_base_patch16_224", mode="inference", batch=32)),
     "llama_decode_graph": (dict(model="llama-12-layers", mode="decode", dtype="bf16", batch=8, seq=2048, graph=1), llama_decode),
-    "vit_b16_compiled": (dict(model="vit_base_patch16_224", mode="inference", dtype="amp", batch=32, image_size=224, compiled=1),
-                         of_timm(model="vit_base_patch16_224", mode="inference", batch=32, compiled=1)),
     "llama_1b_training_2_layers": (dict(model="llama-2-layers", mode="training", dtype="bf16", batch=1, seq=512, optimizer="adamw-fused"),
                                    lambda bench: (lambda made: (made[1], {"parameters": sum(p.numel() for p in made[0].parameters())}))(
                                        llama.training_step(bench, 1, 512, False, layers=2))),
+    "vit_b16_compiled": (dict(model="vit_base_patch16_224", mode="inference", dtype="amp", batch=32, image_size=224, compiled=1),
+                         of_timm(model="vit_base_patch16_224", mode="inference", batch=32, compiled=1)),
 }
 
 
@@ -161,10 +161,10 @@ def add(path, name, content):
 
 def run(bench):
     table, path = bench.table("traces.csv", COLUMNS), os.path.join(bench.folder, "traces.tar")
-    precision("bf16")
 
     def measure(case):
         torch._dynamo.reset()
+        precision("bf16")
         step, fields = SETUPS[case["name"]][1](bench)
         row = {**fields, **timed(bench, step)}
         content, row["profiled_s"] = trace(bench, step)

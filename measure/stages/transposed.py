@@ -20,7 +20,7 @@ def lying(bench, rows, columns, transposed, kind):
 
 
 def made(bench, case):
-    m, n, k = (min(case[key], 64) if bench.dry else case[key] for key in ("m", "n", "k"))
+    m, n, k = (min(case[key], 64) if bench.small else case[key] for key in ("m", "n", "k"))
     kind = torch.float8_e4m3fn if case["dtype"] == "fp8" else DTYPES[case["dtype"]]
     a, b = lying(bench, m, k, case["trans_a"], kind), lying(bench, k, n, case["trans_b"], kind)
     if case["dtype"] != "fp8":
@@ -40,4 +40,4 @@ def run(bench):
     def measure(case):
         precision(case["dtype"])
         return kernel_time(bench, lambda: made(bench, case))
-    return rows_of(bench, kernels.table(bench), cases[::7] if bench.dry else cases, measure)
+    return rows_of(bench, kernels.table(bench), cases[::7] if bench.small else cases, measure)
