@@ -78,6 +78,25 @@ struct GenerationForecast;
 std::vector<std::string> assumptions(const Forecast& forecast);
 std::vector<std::string> assumptions(const GenerationForecast& forecast);
 
+/// A command that starts software as a forecast or the first candidate of a plan has it; the model
+/// and its data are left to the user.
+struct LaunchLine {
+  std::string software, command;
+  std::string without;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("LaunchLine", "A command that starts software as the forecast or plan has it.");
+    field("software", "", "megatron, torchtitan or a server", &LaunchLine::software);
+    field("command", "", "without the model's own options", &LaunchLine::command);
+    field("without", "", "options that no flag of the software sets", &LaunchLine::without);
+  }
+};
+
+/// Empty: it is no training of a model that generates text, or no software is known that runs it.
+std::vector<LaunchLine> launch_lines(const Forecast& forecast);
+std::vector<LaunchLine> launch_lines(const GenerationForecast& forecast);
+
 /// A value with its 80 % interval, in the unit that the member's name ends in; times without one
 /// are in seconds. Where a number is expected, it is its value.
 struct Interval {
@@ -681,6 +700,7 @@ struct Forecast {
   std::string dtype_source;
   /// The shapes come from a graph file: `batch` and `seq` have no meaning.
   bool fixed_shapes = false;
+  bool is_decoder = false;  ///< it generates text; scripts that train such models train no others
   Interval latency_s;
   double kernels_s = 0;  ///< the kernels alone, without waiting for the host
   double host_wait_s = 0;
@@ -767,6 +787,8 @@ struct Forecast {
           &Self::roofs);
     field.flat(&Self::parallel);
     field.options(&Self::used);
+    field("launch", "", "commands that start such a training; empty: none is known",
+          [](const Self& f) { return launch_lines(f); });
     field("assumptions", "",
           "what matters to the numbers, given or by default: dtype and where it comes from, "
           "attention, optimizer and its states, loss, recomputation, fusion, software, clock",
@@ -1267,6 +1289,8 @@ struct GenerationForecast {
           "a server under load; null: a static batch, or the longest request does not fit",
           &Self::serving);
     field.options(&Self::used);
+    field("launch", "", "the command that starts such a server; empty: none is known",
+          [](const Self& x) { return launch_lines(x); });
     field(
         "assumptions", "",
         "what matters to the numbers, given or by default: dtypes of weights and cache, software, "

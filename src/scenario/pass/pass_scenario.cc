@@ -173,6 +173,7 @@ Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
   forecast.gpu = device.id;
   forecast.gpu_name = device.name;
   forecast.fixed_shapes = model.default_seq == 0 && !model.open_batch;
+  forecast.is_decoder = model.decoder.has_value();
   describe_request(forecast, used, precision);
   if (used.tokens && !takes_tokens(model, forecast))
     throw Error(
