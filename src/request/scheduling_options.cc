@@ -12,9 +12,8 @@ std::vector<OptionDef> launch_options() {
       {.name = "cudagraph-mode",
        .kinds = kTokens,
        .access = field<[](auto& r) -> auto& { return r.execution.cudagraph_mode; }>(),
-       .default_value = "the software's",
        .help = "which steps are CUDA graphs: decode steps, or also what lies between attention in "
-               "steps with prompts (vLLM's default)",
+               "steps with prompts; default: the latter with vLLM, else decode steps",
        .choices = choice_names<CudaGraphMode>()},
       {.name = "max-cudagraph-capture-size",
        .kinds = kTokens,
@@ -39,7 +38,6 @@ std::vector<OptionDef> waiting_options() {  // NOLINT(readability-function-size)
       {.name = "async-scheduling",
        .kinds = kServers,
        .access = field<[](auto& r) -> auto& { return r.scheduling.async; }>(),
-       .default_value = "the software's",
        .help = "a step is formed while the step before it runs, so that a request waits a step "
                "longer (SGLang: --disable-overlap-schedule; TensorRT-LLM: "
                "disable_overlap_scheduler); default: on, vLLM before 0.14 off",
