@@ -108,11 +108,15 @@ void Engine::receive(size_t request, double at_s) {
       rank = r;
     }
   }
+  bool later = sees_later(*to);
   if (to->running) {
-    cut(*to, at_s);
+    // The step after this one is one of those that run: it is the last of them.
+    if (later && limits_.poll_steps == 1 && cut(*to, at_s, 1))
+      later = false;
+    else
+      cut(*to, at_s, 0);
     to->arrived = true;
   }
-  const bool later = sees_later(*to);
   end_decode_run(*to);
   if (!to->running && !to->has_work) to->ready_s = std::max(to->ready_s, at_s);
   // Of a prefill worker's request the first token is there.

@@ -96,7 +96,7 @@ class Engine {
   void account(Lane& lane, int64_t grown);
   void note_gaps(Lane& lane);
   int64_t all_free() const;
-  void cut(Lane& lane, double at_s);
+  bool cut(Lane& lane, double at_s, int64_t further);
   void end_decode_run(Lane& lane);
   bool only_decodes(const Lane& lane) const;
   bool nobody_waits(const Lane& lane) const;
