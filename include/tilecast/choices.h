@@ -111,6 +111,20 @@ constexpr auto choice_words(All2All) {
   return std::array<std::string_view, 2>{"allgather_reducescatter", "deepep"};
 }
 
+/// Which kernels compute layers of experts: those that the software chooses, or Marlin's, which
+/// convert weights of few bits and multiply in 16 bits. The names are vLLM's.
+enum class MoeBackend : uint8_t { kAuto, kMarlin };
+constexpr auto choice_words(MoeBackend) {
+  return std::array<std::string_view, 2>{"auto", "marlin"};
+}
+
+/// Which steps of a server are CUDA graphs: decode steps, or also the parts between attention of
+/// steps with prompts, up to a number of tokens. The names are vLLM's.
+enum class CudaGraphMode : uint8_t { kFullDecodeOnly, kFullAndPiecewise };
+constexpr auto choice_words(CudaGraphMode) {
+  return std::array<std::string_view, 2>{"full_decode_only", "full_and_piecewise"};
+}
+
 /// When the KV cache moves from a prefill worker to a decode worker: after the prefill, or each
 /// layer while the next ones are computed.
 enum class KvTransfer : uint8_t { kAfterPrefill, kByLayer };

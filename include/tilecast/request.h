@@ -60,6 +60,23 @@ struct Load {
   std::optional<double> ttft_s, tpot_s;  ///< goodput counts the requests that meet these limits
 };
 
+/// When a server looks for requests, and when it starts them. Zeros and ones: at once.
+struct Scheduling {
+  /// A step is formed while the step before it runs; default: the software's, by its version.
+  std::optional<bool> async;
+  int64_t recv_interval = 1;  ///< SGLang: decode steps between two looks
+  /// SGLang: decode steps that run in a row before it looks.
+  int64_t continuous_decode_steps = 1;
+  /// TensorRT-LLM: steps for which prompts wait for others, unless they fill this share of
+  /// `max_num_batched_tokens`.
+  int64_t batch_wait_timeout_iters = 0;
+  double batch_wait_max_tokens_ratio = 0;
+  /// TensorRT-LLM, data-parallel ranks: steps for which prompts wait until each rank has one, and
+  /// for which they wait for more after that; 0: they do not.
+  int64_t attention_dp_timeout_iters = 0;
+  int64_t attention_dp_batching_wait_iters = 0;
+};
+
 /// Each token chooses its experts by itself, and some are chosen more often: of 128 experts, 16
 /// tokens with 8 each meet about half, not all. The smaller of the two exponents that were measured
 /// (aiconfigurator's power_law_1.01).
@@ -92,6 +109,11 @@ struct Execution {
   std::optional<double> host_launch_s;
   /// For decode steps; the kernels of a prefill are always launched one by one.
   bool cuda_graphs = true;
+  /// Which steps of a server are graphs; default: the software's.
+  std::optional<CudaGraphMode> cudagraph_mode;
+  /// Tokens of a step with prompts up to which its parts are graphs; default: the software's.
+  std::optional<int64_t> max_cudagraph_capture_size;
+  MoeBackend moe_backend = MoeBackend::kAuto;
   /// vLLM from release 0.21 on: captured graphs are among what gpu_memory_utilization limits.
   bool count_cuda_graphs = false;
   /// Data-parallel ranks; for text generation of one server, which divide the sequences in
@@ -219,6 +241,7 @@ struct Request {
   /// Pixels of a side of the (square) images; default: the config's, else 1024.
   std::optional<int64_t> image_size;
   Load load;  ///< for a server
+  Scheduling scheduling;
   Deployment deployment;
 
   Execution execution;

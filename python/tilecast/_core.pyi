@@ -2753,6 +2753,16 @@ class ForecastKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
+    max_cudagraph_capture_size: int | None
+    moe_backend: Literal["auto", "marlin"] | None
+    async_scheduling: bool | Literal["on", "off"] | None
+    scheduler_recv_interval: int | None
+    num_continuous_decode_steps: int | None
+    batch_wait_timeout_iters: int | None
+    batch_wait_max_tokens_ratio: float | None
+    attention_dp_timeout_iters: int | None
+    attention_dp_batching_wait_iters: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -2834,6 +2844,16 @@ class CompareGpusKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
+    max_cudagraph_capture_size: int | None
+    moe_backend: Literal["auto", "marlin"] | None
+    async_scheduling: bool | Literal["on", "off"] | None
+    scheduler_recv_interval: int | None
+    num_continuous_decode_steps: int | None
+    batch_wait_timeout_iters: int | None
+    batch_wait_max_tokens_ratio: float | None
+    attention_dp_timeout_iters: int | None
+    attention_dp_batching_wait_iters: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -2915,6 +2935,16 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
+    max_cudagraph_capture_size: int | None
+    moe_backend: Literal["auto", "marlin"] | None
+    async_scheduling: bool | Literal["on", "off"] | None
+    scheduler_recv_interval: int | None
+    num_continuous_decode_steps: int | None
+    batch_wait_timeout_iters: int | None
+    batch_wait_max_tokens_ratio: float | None
+    attention_dp_timeout_iters: int | None
+    attention_dp_batching_wait_iters: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -2996,6 +3026,16 @@ class StepOperationsKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
+    max_cudagraph_capture_size: int | None
+    moe_backend: Literal["auto", "marlin"] | None
+    async_scheduling: bool | Literal["on", "off"] | None
+    scheduler_recv_interval: int | None
+    num_continuous_decode_steps: int | None
+    batch_wait_timeout_iters: int | None
+    batch_wait_max_tokens_ratio: float | None
+    attention_dp_timeout_iters: int | None
+    attention_dp_batching_wait_iters: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -3077,6 +3117,16 @@ class OccupancyKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
+    max_cudagraph_capture_size: int | None
+    moe_backend: Literal["auto", "marlin"] | None
+    async_scheduling: bool | Literal["on", "off"] | None
+    scheduler_recv_interval: int | None
+    num_continuous_decode_steps: int | None
+    batch_wait_timeout_iters: int | None
+    batch_wait_max_tokens_ratio: float | None
+    attention_dp_timeout_iters: int | None
+    attention_dp_batching_wait_iters: int | None
     exact: bool | None
     mapping: str | None
     parameters: str | Mapping[str, float] | None
@@ -3163,6 +3213,16 @@ class CompareKeywords(TypedDict, total=False):
     speculative_tokens: int | None
     acceptance_rate: float | None
     draft_model: str | None
+    cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
+    max_cudagraph_capture_size: int | None
+    moe_backend: Literal["auto", "marlin"] | None
+    async_scheduling: bool | Literal["on", "off"] | None
+    scheduler_recv_interval: int | None
+    num_continuous_decode_steps: int | None
+    batch_wait_timeout_iters: int | None
+    batch_wait_max_tokens_ratio: float | None
+    attention_dp_timeout_iters: int | None
+    attention_dp_batching_wait_iters: int | None
     max_memory: int | str | None
     max_seconds: float | None
 

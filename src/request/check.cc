@@ -53,6 +53,40 @@ void check_counted_graphs(const Request& r) {
         fmt::format("`count-cuda-graphs`: {} has no such setting; it is vLLM's", software.title));
 }
 
+/// Options of a server that only some software has.
+struct SchedulerOption {
+  const char* name;
+  const char* scheduler;
+  bool (*given)(const Scheduling&);
+};
+constexpr SchedulerOption kSchedulerOptions[] = {
+    {"scheduler-recv-interval", "sglang", [](const Scheduling& s) { return s.recv_interval != 1; }},
+    {"num-continuous-decode-steps", "sglang",
+     [](const Scheduling& s) { return s.continuous_decode_steps != 1; }},
+    {"batch-wait-timeout-iters", "trtllm",
+     [](const Scheduling& s) { return s.batch_wait_timeout_iters > 0; }},
+    {"batch-wait-max-tokens-ratio", "trtllm",
+     [](const Scheduling& s) { return s.batch_wait_max_tokens_ratio > 0; }},
+    {"attention-dp-timeout-iters", "trtllm",
+     [](const Scheduling& s) { return s.attention_dp_timeout_iters > 0; }},
+    {"attention-dp-batching-wait-iters", "trtllm",
+     [](const Scheduling& s) { return s.attention_dp_batching_wait_iters > 0; }},
+};
+
+void check_scheduling(const Request& r) {
+  const SoftwareDef& software = software_def(r.execution.software.value_or(default_server()));
+  for (const SchedulerOption& option : kSchedulerOptions) {
+    if (!option.given(r.scheduling) || software.scheduler == option.scheduler) continue;
+    refuse(fmt::format("`{}`: {} has no such setting; it is {}'s", option.name, software.title,
+                       software_def(parse_software(option.scheduler, "")).title));
+  }
+  const Scheduling& s = r.scheduling;
+  if ((s.batch_wait_timeout_iters > 0) != (s.batch_wait_max_tokens_ratio > 0))
+    refuse("`batch-wait-timeout-iters` and `batch-wait-max-tokens-ratio` belong together");
+  if (s.attention_dp_batching_wait_iters > 0 && s.attention_dp_timeout_iters == 0)
+    refuse("`attention-dp-batching-wait-iters` needs `attention-dp-timeout-iters`");
+}
+
 void check_software(const Request& r) {
   if (r.kind != RequestKind::kPass || r.mode != Mode::kTraining || !r.execution.software) return;
   const SoftwareDef& software = software_def(*r.execution.software);
@@ -185,6 +219,7 @@ void check_request(const Request& request) {
   check_values(request);
   check_software(request);
   check_counted_graphs(request);
+  check_scheduling(request);
   check_adapters(request);
   if (request.image_size && request.images == 0)
     refuse(

@@ -14,6 +14,8 @@ std::vector<OptionDef> token_options();
 
 /// The options among them about GPUs: the layout of a server, several servers, drafts.
 std::vector<OptionDef> deployment_options();
+/// When a server looks for requests and starts them, and how it launches its steps.
+std::vector<OptionDef> scheduling_options();
 
 /// How many GPUs there are and how they share layers: the same for both. `otherwise`: what runs
 /// without a cluster.

@@ -21,7 +21,9 @@ void complete(Execution& execution, Software default_software) {
 }
 
 Conditions conditions_of(const Execution& execution, const Device& device) {
-  return {.software = *execution.software, .clock_hz = clock_of(execution.clocks, device)};
+  return {.software = *execution.software,
+          .clock_hz = clock_of(execution.clocks, device),
+          .moe_backend = execution.moe_backend};
 }
 
 std::optional<double> clock_of(const std::string& clocks, const Device& device) {

@@ -75,9 +75,18 @@ class Engine {
     /// first tokens, how many.
     std::vector<std::pair<double, int64_t>> first_tokens;
     double decode_ended_s = 0;  ///< when the last step that decodes has ended
+    /// Requests that the scheduler has not seen yet, with their ranks.
+    std::vector<std::pair<size_t, size_t>> unseen;
+    int64_t unlooked_steps = 0;  ///< decode steps since prompts: it looks after every few
+    bool goes_on = false;        ///< between two steps, the next of which is sure to come
+    int64_t rank_wait_steps = 0, rank_batch_steps = 0;  ///< for which prompts have waited
   };
   double next_of(const Lane& lane) const;
   double earliest_s() const;
+  bool sees_later(const Lane& lane) const;
+  void look(Lane& lane);
+  void take_unseen(Lane& lane);
+  bool holds_prompts(Lane& lane) const;
   void begin(Lane& lane, double until_s);
   void wait(Lane& lane);
   void find_time(Lane& lane, int64_t steps);
@@ -87,7 +96,7 @@ class Engine {
   void account(Lane& lane, int64_t grown);
   void note_gaps(Lane& lane);
   int64_t all_free() const;
-  void cut(Lane& lane, double at_s);
+  bool cut(Lane& lane, double at_s, int64_t further);
   void end_decode_run(Lane& lane);
   bool only_decodes(const Lane& lane) const;
   bool nobody_waits(const Lane& lane) const;

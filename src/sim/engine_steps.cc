@@ -176,15 +176,19 @@ void Engine::place(Lane& lane) {
   if (lanes_.size() > 1) account(lane, 0);
 }
 
-/// A request comes while several steps run: those that have not begun are not alike any more.
-void Engine::cut(Lane& lane, double at_s) {
-  if (lanes_.size() > 1 || lane.steps == 1 || lane.taken) return;
-  const double steps = std::ceil((at_s - lane.start_s) / lane.step_s);
-  if (steps >= static_cast<double>(lane.steps)) return;
-  lane.steps = std::max<int64_t>(1, static_cast<int64_t>(steps));
+/// A request comes while several steps run: those that have not begun are not alike any more, but
+/// for so many further ones. False: there are none of these.
+bool Engine::cut(Lane& lane, double at_s, int64_t further) {
+  if (lanes_.size() > 1 || lane.steps == 1 || lane.taken) return false;
+  const double begun = std::max(1.0, std::ceil((at_s - lane.start_s) / lane.step_s));
+  const double steps = begun + static_cast<double>(further);
+  if (steps > static_cast<double>(lane.steps)) return false;
+  if (steps == static_cast<double>(lane.steps)) return true;
+  lane.steps = static_cast<int64_t>(steps);
   if (!lane.in_decode_run) lane.alike = true;
   lane.end_s = lane.start_s + lane.step_s * static_cast<double>(lane.steps);
   stage_free_.front() = lane.end_s;
+  return true;
 }
 
 int64_t Engine::all_free() const {

@@ -76,6 +76,8 @@ struct ServerState {
   std::vector<size_t> running;           ///< in the order of admission
   int64_t preemptions = 0;
   std::optional<size_t> chunked;  ///< SGLang: the prompt that is computed in part
+  int64_t held_steps = 0;         ///< TensorRT-LLM: for which prompts that could start have waited
+  bool holds = false;             ///< TensorRT-LLM: prompts that could start wait in this step
   double new_token_ratio = 0;     ///< SGLang: share of the outputs that admission expects
 
   /// Throws Error{kUnsupported} where the software has no scheduler of requests.
@@ -130,6 +132,8 @@ struct Scheduler {
   /// Forms the next step in `step`, which is empty: admits, preempts, allocates. It stays empty
   /// only where the server is idle.
   void (*schedule)(ServerState& state, std::vector<Scheduled>& step) = nullptr;
+  /// Tokens of the waiting prompts that the next step has room for. May be null: nothing is held.
+  int64_t (*startable_tokens)(const ServerState& state) = nullptr;
   /// `steps` decode steps have run in a row without a call of `schedule` between them. May be null.
   void (*note_decode_steps)(ServerState& state, int64_t steps) = nullptr;
 };

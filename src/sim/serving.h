@@ -54,6 +54,17 @@ struct ServerLimits {
   /// Full blocks of a preempted sequence stay in the prefix cache until others take them: where the
   /// scheduler has one (vLLM's).
   bool keeps_preempted = true;
+  /// A step is formed while the step before it begins, so that the host's work is hidden: a request
+  /// that comes while a step runs is in the second step after it, not in the next.
+  bool schedules_ahead = false;
+  int64_t poll_steps = 1;  ///< decode steps after which the server looks for requests
+  /// TensorRT-LLM: steps for which prompts wait for others, while all tokens of the step are fewer
+  /// than that.
+  int64_t batch_wait_steps = 0;
+  double batch_wait_tokens = 0;
+  /// TensorRT-LLM, data-parallel ranks: steps for which prompts wait until each rank has one, and
+  /// then for more.
+  int64_t rank_wait_steps = 0, rank_batch_steps = 0;
   double overhead_s = 0;      ///< between sending a request and the scheduler's seeing it
   double turn_s = 0;          ///< in which each request is taken in, one after the other
   int64_t longest_jump = 64;  ///< decode steps that may be taken at once when nothing else happens

@@ -70,6 +70,7 @@ constexpr Entry<SoftwareSupport> kSupport[] = {
 
 constexpr Entry<HostCosts> kCosts[] = {
     {"host_launch_s", &HostCosts::host_launch_s, "s"},
+    {"hip_graph_launch_s", &HostCosts::hip_graph_launch_s, "s"},
     {"step_overhead_s", &HostCosts::step_overhead_s, "s"},
     {"sequence_overhead_s", &HostCosts::sequence_overhead_s, "s"},
     {"request_overhead_s", &HostCosts::request_overhead_s, "s"},
@@ -83,6 +84,9 @@ constexpr Entry<ServerDefaults> kServer[] = {
     {"max_num_seqs_large", &ServerDefaults::max_num_seqs_large, "1"},
     {"memory_option", &ServerDefaults::memory_option},
     {"memory_share", &ServerDefaults::memory_share, "1"},
+    {"schedules_ahead", &ServerDefaults::schedules_ahead},
+    {"captures_pieces", &ServerDefaults::captures_pieces},
+    {"captured_tokens", &ServerDefaults::captured_tokens, "1"},
     {"profiles_steps", &ServerDefaults::profiles_steps},
     {"needs_longest_sequence", &ServerDefaults::needs_longest_sequence},
 };
@@ -355,7 +359,7 @@ void add_earlier(const JsonObject& file, std::string_view name, std::deque<std::
   std::optional<std::vector<int64_t>> latest;
   for (const Json& json : list) {
     const JsonObject entry(json, file.where() + ": earlier");
-    entry.reject_unknown({"before", "traits", "costs"});
+    entry.reject_unknown({"before", "traits", "costs", "server"});
     const std::string before = entry.string("before");
     const auto numbers = version_numbers(before);
     if (!numbers) entry.fail("before", "expected a version as in 0.12");
@@ -367,6 +371,7 @@ void add_earlier(const JsonObject& file, std::string_view name, std::deque<std::
     base = names.back();
     add_section(entry, base, "traits", kTraits, values);
     add_section(entry, base, "costs", kCosts, values);
+    add_section(entry, base, "server", kServer, values);
   }
 }
 

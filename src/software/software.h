@@ -68,6 +68,7 @@ struct SoftwareTraits {
 /// Times of the host.
 struct HostCosts {
   double host_launch_s = 0;        ///< for each kernel that is launched alone
+  double hip_graph_launch_s = 0;   ///< for each kernel of a graph on AMD's GPUs
   double step_overhead_s = 0;      ///< between the steps of text generation
   double sequence_overhead_s = 0;  ///< the same for each sequence of a step
   double request_overhead_s = 0;   ///< from a client to the scheduler and back, beside its steps
@@ -84,6 +85,9 @@ struct ServerDefaults {
   int64_t max_num_seqs_large = 0;  ///< on GPUs with 70 GiB or more that have FP8
   std::string memory_option;       ///< its option that limits the memory it takes
   double memory_share = 0;         ///< default of this option, unless the cache rule computes it
+  bool schedules_ahead = false;    ///< forms a step while the step before it runs
+  bool captures_pieces = false;    ///< CUDA graphs of what lies between attention, with prompts too
+  int64_t captured_tokens = 0;     ///< of a step with prompts, at most
   bool profiles_steps = false;     ///< runs its largest step once to find what it takes
   /// It ends with an error where its cache holds no sequence of the longest length. Others start,
   /// and take sequences that the cache holds.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked.h"
 #include "ops/op_def.h"
 #include "request/load.h"
 #include "scenario/timing.h"
@@ -105,6 +106,14 @@ ServerLimits make_limits(const Request& o) {
   limits.overhead_s = o.load.server_overhead_s.value_or(0);  // typical_request has filled them in
   limits.turn_s = o.load.request_turn_s.value_or(0);
   limits.block_tokens = default_block_tokens(limits.software);
+  const Scheduling& s = o.scheduling;
+  limits.poll_steps = checked_multiply(s.recv_interval, s.continuous_decode_steps);
+  limits.batch_wait_steps = s.batch_wait_timeout_iters;
+  limits.batch_wait_tokens =
+      s.batch_wait_max_tokens_ratio * static_cast<double>(limits.max_num_batched_tokens);
+  limits.rank_wait_steps = s.attention_dp_timeout_iters;
+  limits.rank_batch_steps = s.attention_dp_batching_wait_iters;
+  limits.schedules_ahead = s.async.value_or(software_def(limits.software).server.schedules_ahead);
   return limits;
 }
 

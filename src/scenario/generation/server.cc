@@ -125,7 +125,7 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.tpot_limit_s = asked.tpot_s;
   if (asked.ttft_s || asked.tpot_s)
     result.goodput_requests_per_s = goodput(s, asked.ttft_s, asked.tpot_s);
-  if (s.itl.mean_s > 0) result.itl = distribution(s.itl, alone.tpot, tpot_spread(forecaster));
+  if (s.itl.mean_s > 0) result.itl = distribution(s.itl, alone.tpot, itl_spread(forecaster));
   result.mean_batch = s.mean_batch;
   result.busy_share = s.busy_share;
   result.cache_use = s.cache_use;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "devices/vendor.h"
 #include "scenario/hidden_latency.h"
 
 namespace tilecast {
@@ -36,9 +37,8 @@ std::vector<bool> hidden_in(const ServedModel& served, const Program& program) {
              : std::vector<bool>(program.kernels.size(), false);
 }
 
-void run_step(const ServedModel& served, TimedStep& s, StepLaunch launch) {
-  const double host_launch_s =
-      launch == StepLaunch::kHost ? *served.asked.execution.host_launch_s : 0;
+/// `host_launch_s`: for each kernel; 0: the step is a graph.
+void run_step(TimedStep& s, double host_launch_s) {
   s.timeline = run_program(s.program, s.times, host_launch_s);
   s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
 }
@@ -51,6 +51,9 @@ void add_seconds(Totals& totals, double more_s) {
 TimedStep time_share(const ServedModel& served, const ServedStage& layers,
                      std::vector<StepGroup> groups, StepLaunch launch) {
   const bool decode = decodes(served, groups);
+  double tokens = 0;
+  for (const StepGroup& group : groups)
+    tokens += static_cast<double>(group.sequences) * static_cast<double>(group.tokens);
   TimedStep s;
   s.graph = step_graph(served, layers, std::move(groups));
   s.program = lower(s.graph);
@@ -59,7 +62,13 @@ TimedStep time_share(const ServedModel& served, const ServedStage& layers,
   for (size_t i = 0; i < hides.size(); ++i) {
     if (hides[i]) hide_latency(s.program.kernels[i], served.device, s.times[i]);
   }
-  run_step(served, s, launch);
+  const StepLaunches launches = count_launches(s.program);
+  if (launch == StepLaunch::kCudaGraph) {
+    run_step(s, 0);
+    add_seconds(s.totals, graph_launches_s(served, launches.all));
+  } else {
+    run_step(s, launching_s(served, launches, tokens, false) / std::max(1.0, launches.all));
+  }
   if (layers.layers.has_end) return s;
   s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
   add_seconds(s.totals, s.send_s);
@@ -67,6 +76,39 @@ TimedStep time_share(const ServedModel& served, const ServedStage& layers,
 }
 
 }  // namespace
+
+StepLaunches count_launches(const Program& program) {
+  StepLaunches counts;
+  bool in_attention = false;
+  for (const Launch& launch : program.launches) {
+    const auto count = static_cast<double>(program.count(launch));
+    const bool is_attention = launch.node->role == Role::kGroup;
+    counts.all += count;
+    if (is_attention) counts.pieces += count;
+    // Each call ends a graph, and another one follows.
+    if (is_attention && !in_attention) {
+      counts.pieces += count;
+      counts.attention += count;
+    }
+    in_attention = is_attention;
+  }
+  return counts;
+}
+
+double launching_s(const ServedModel& served, const StepLaunches& launches, double tokens,
+                   bool mixed) {
+  const Execution& e = served.asked.execution;
+  const ServerDefaults& server = software_def(served.conditions().software).server;
+  const CudaGraphMode mode = e.cudagraph_mode.value_or(
+      server.captures_pieces ? CudaGraphMode::kFullAndPiecewise : CudaGraphMode::kFullDecodeOnly);
+  const auto captured =
+      static_cast<double>(e.max_cudagraph_capture_size.value_or(server.captured_tokens));
+  const bool pieces =
+      e.cuda_graphs && mode == CudaGraphMode::kFullAndPiecewise && tokens <= captured;
+  const double kernels =
+      (pieces ? launches.pieces : launches.all) + (mixed ? launches.attention : 0);
+  return kernels * *e.host_launch_s;
+}
 
 TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, StepLaunch launch,
                     size_t stage) {
@@ -88,7 +130,7 @@ TimedStep time_graph(const ServedModel& served, Graph graph, StepLaunch launch) 
   s.program = lower(s.graph);
   s.times.resize(s.program.kernels.size());
   served.predictor().predict(s.program.kernels, served.device, served.conditions(), s.times);
-  run_step(served, s, launch);
+  run_step(s, launch == StepLaunch::kHost ? *served.asked.execution.host_launch_s : 0);
   return s;
 }
 
@@ -139,6 +181,12 @@ double step_overhead_s(const ServedModel& served, size_t stage, double sequences
   if (!served.stages[stage].layers.has_end) return 0;
   const Execution& e = served.asked.execution;
   return e.step_overhead_s.value_or(0) + sequences * e.sequence_overhead_s.value_or(0);
+}
+
+double graph_launches_s(const ServedModel& served, double kernels) {
+  const Gpu* gpu = served.device.as_gpu();
+  if (gpu == nullptr || !is_amd(gpu->architecture)) return 0;
+  return kernels * software_def(served.conditions().software).costs.hip_graph_launch_s;
 }
 
 double send_seconds(const ServedModel& served, int64_t tokens, size_t stage) {
