@@ -528,12 +528,16 @@ class Vision(Record):
 
 class Drafts(Record):
     """Speculative decoding."""
+    method: str
+    """what makes the drafts: draft_model, mtp (the model's own layers), ngram, eagle or eagle3"""
     model: str | None
-    """the model that makes the drafts; null: the model's own layers"""
+    """the model that makes the drafts; null: the method needs none"""
     tokens: int
     """of a draft [tokens]"""
     acceptance_rate: float
     """of a token, if those before it are accepted"""
+    acceptance_source: str
+    """"given", or where the default is from"""
     tokens_per_step: float
     """that a step of a sequence writes on average [tokens]"""
     time: Interval
@@ -591,6 +595,29 @@ class PrefillPool(Record):
     """from the end of a prefill of mean length to the other pool's having the cache, on an idle link [s]"""
     mean_transfer_s: float
     """the same, mean of all requests, with waiting for the link [s]"""
+
+class PrefixCache(Record):
+    """What a server's prefix cache found, kept and lost."""
+    hit_ratio: float
+    """share of the prompts' tokens that the GPU's cache had"""
+    host_hit_ratio: float
+    """share of the prompts' tokens that the host's memory had"""
+    most_hit_ratio: float
+    """the same for one cache of any size, to which each request comes after those before it are answered"""
+    hit_tokens: int
+    """of prompts, that the GPU's cache had [tokens]"""
+    host_hit_tokens: int
+    """of prompts, that the host's memory had [tokens]"""
+    evicted_tokens: int
+    """that the GPU's caches lost to other requests [tokens]"""
+    cached_tokens: int
+    """that the GPU's caches keep at the end [tokens]"""
+    host_capacity_tokens: int
+    """that the host's memory has room for, in each server [tokens]"""
+    host_cached_tokens: int
+    """that the host's memory keeps at the end, in all servers [tokens]"""
+    host_bytes_per_s: float
+    """at which a server's GPUs read the host's memory [B/s]"""
 
 class TracedRequest(Record):
     """When a request of a trace came and was answered."""
@@ -657,6 +684,8 @@ class Serving(Record):
     """mean share of the cache in use"""
     preemptions: int
     """sequences that were put back for lack of cache"""
+    prefix_cache: PrefixCache | None
+    """what requests found of prompts and answers before them; null: nothing is known of what they have in common, or the server keeps nothing"""
     keeps_up: bool
     """the queue does not grow without bound"""
     traced_requests: list[TracedRequest]
@@ -2728,11 +2757,17 @@ class ForecastKeywords(TypedDict, total=False):
     rate: float | None
     concurrency: int | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2743,7 +2778,7 @@ class ForecastKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2809,11 +2844,17 @@ class CompareGpusKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2824,7 +2865,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2890,11 +2931,17 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2905,7 +2952,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2971,11 +3018,17 @@ class StepOperationsKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2986,7 +3039,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -3052,11 +3105,17 @@ class OccupancyKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3067,7 +3126,7 @@ class OccupancyKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -3138,11 +3197,17 @@ class CompareKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3153,7 +3218,7 @@ class CompareKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None

@@ -46,7 +46,8 @@ std::vector<OptionDef> pool_options() {  // NOLINT(readability-function-size): a
        .kinds = kServers,
        .access = field<[](auto& r) -> auto& { return r.deployment.router; }>(),
        .default_value = "least-loaded",
-       .help = "which replica gets a request: each in turn, or the one with the fewest in flight",
+       .help = "which replica gets a request: each in turn, the one with the fewest in flight, or "
+               "the one that had the turn before of its session",
        .choices = choice_names<Router>()},
       {.name = "prefill-workers",
        .kinds = kServers,

@@ -18,7 +18,8 @@ namespace tilecast {
 struct EngineShared {
   std::vector<ServedRequest>& requests;
   std::vector<RequestTimes>& times;
-  int64_t& work;  ///< keeps every simulation within a few seconds
+  int64_t& work;                       ///< keeps every simulation within a few seconds
+  const PrefixRule* prefix = nullptr;  ///< by which caches keep blocks; null: they keep none
 };
 
 /// A request that is answered completely.
@@ -47,6 +48,8 @@ class Engine {
   int64_t decoded() const { return decoded_; }
   int64_t preemptions() const;
   const TokenGaps& gaps() const { return gaps_; }
+  /// Adds what the prefix caches of its ranks have found, lost and kept.
+  void add_prefix_use(PrefixUse& use) const;
 
  private:
   /// One of the batches in the pipeline.
@@ -105,8 +108,9 @@ class Engine {
 
   const ServerPool& pool_;
   EngineShared shared_;
-  ServerLimits limits_;                  ///< of one lane
-  std::vector<FreeBlocks> free_blocks_;  ///< by data-parallel rank
+  ServerLimits limits_;                     ///< of one lane
+  std::vector<PrefixCache> prefix_caches_;  ///< by data-parallel rank; may be empty
+  std::vector<FreeBlocks> free_blocks_;     ///< by data-parallel rank
   std::vector<Lane> lanes_;
   std::vector<double> stage_free_;  ///< when each stage has ended its last step
   double next_s_ = std::numeric_limits<double>::infinity();

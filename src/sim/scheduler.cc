@@ -59,11 +59,57 @@ ServerState::ServerState(const ServerLimits& server, std::vector<ServedRequest>&
       new_token_ratio(scheduler.first_new_token_ratio) {}
 
 void ServerState::release(ServedRequest& request) {
-  free.count += request.blocks;
+  free.give(request.blocks);
   request.blocks = 0;
+  if (free.cache == nullptr) return;
+  free.count += free.cache->release(request.place);
+  request.place = {};
+  request.hit = 0;
+}
+
+void ServerState::finish(ServedRequest& request) {
+  publish(request, request.computed);
+  release(request);
+}
+
+PrefixCache::Match ServerState::find_prefix(const ServedRequest& request) const {
+  if (free.cache == nullptr || request.computed > 0) return {};
+  // At least one token is computed.
+  return free.cache->find(request.pieces, (request.remaining() - 1) / limits.block_tokens);
+}
+
+void ServerState::hold_prefix(ServedRequest& request, const PrefixCache::Match& match) {
+  if (free.cache == nullptr || request.computed > 0) return;
+  request.place = free.cache->hold(match);
+  free.count -= match.free_blocks;
+  request.hit = request.computed = request.place.blocks * limits.block_tokens;
+  if (!request.was_admitted) free.cache->note_hit(request.hit);
+  request.was_admitted = true;
+}
+
+void ServerState::publish(ServedRequest& request, int64_t tokens) {
+  // Accepted drafts may be ahead of the blocks that a step has asked for.
+  const int64_t blocks =
+      std::min(tokens / limits.block_tokens, request.place.blocks + request.blocks);
+  if (free.cache == nullptr || blocks <= request.place.blocks) return;
+  const PrefixCache::Published published =
+      free.cache->publish(request.pieces, request.place, blocks);
+  const int64_t moved = published.place.blocks - request.place.blocks;
+  request.place = published.place;
+  request.blocks -= moved;
+  request.hit += moved * limits.block_tokens;
+  free.count += published.freed;
+}
+
+void ServerState::note_prompt(ServedRequest& request) {
+  if (free.cache == nullptr || free.cache->rule().finds_when_allocated) return;
+  if (request.remaining() > 0 && !free.cache->rule().stores_parts_of_prompts) return;
+  publish(request, request.computed);
 }
 
 void ServerState::preempt(ServedRequest& request) {
+  if (free.cache != nullptr && free.cache->rule().keeps_preempted)
+    publish(request, request.computed);
   release(request);
   request.computed = request.hit;
   preemptions += 1;

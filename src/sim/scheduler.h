@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "sim/prefix_cache.h"
 #include "sim/serving.h"
 
 namespace tilecast {
@@ -19,11 +21,17 @@ namespace tilecast {
 /// were freed.
 struct FreeBlocks {
   int64_t count = 0;
-  int64_t taken = 0;  ///< so far
+  int64_t taken = 0;             ///< so far
+  PrefixCache* cache = nullptr;  ///< what they contain, where requests have something in common
 
   void take(int64_t blocks) {
     count -= blocks;
     taken += blocks;
+    if (cache != nullptr) cache->take(blocks);
+  }
+  void give(int64_t blocks) {
+    count += blocks;
+    if (cache != nullptr) cache->give(blocks);
   }
 };
 
@@ -35,12 +43,15 @@ struct LeftBlocks {
 
 struct ServedRequest {
   RequestSpec spec;
-  int64_t hit = 0;       ///< tokens of the prompt that the prefix cache holds
+  int64_t hit = 0;       ///< its tokens that the prefix cache holds
   int64_t computed = 0;  ///< tokens whose keys and values are in the cache
   int64_t written = 0;   ///< tokens of the output
   int64_t blocks = 0;    ///< of the cache, beside the prefix's
   double ahead = 0;      ///< part of a token that drafts have gained, see tokens_per_step
   LeftBlocks left = {};
+  std::span<const PrefixPiece> pieces = {};  ///< its full blocks, prompt and answer
+  PrefixCache::Place place = {};             ///< where `hit` ends
+  bool was_admitted = false;
 
   /// Tokens that are known and not computed yet: of the prompt, or written. A running sequence has
   /// one (it decodes) or more (its prompt is not finished, or it was preempted).
@@ -99,6 +110,23 @@ struct ServerState {
     return true;
   }
   void release(ServedRequest& request);
+  /// It is answered: what it has computed can be found.
+  void finish(ServedRequest& request);
+  /// What the prefix cache has of a request that waits.
+  PrefixCache::Match find_prefix(const ServedRequest& request) const;
+  /// Free blocks that the request takes for `tokens` in all, those of the match included.
+  int64_t blocks_to_admit(const ServedRequest& request, int64_t tokens,
+                          const PrefixCache::Match& match) const {
+    if (free.cache == nullptr) return blocks_lacking(request, tokens);
+    const int64_t own = tokens - request.hit - match.place.blocks * limits.block_tokens;
+    return std::max<int64_t>(0, blocks_for(own, limits.block_tokens)) + match.free_blocks;
+  }
+  /// Gives the match to a request that starts.
+  void hold_prefix(ServedRequest& request, const PrefixCache::Match& match);
+  /// Its first `tokens` tokens can be found from now on.
+  void publish(ServedRequest& request, int64_t tokens);
+  /// A step has computed more of its prompt.
+  void note_prompt(ServedRequest& request);
   /// The request loses its cache; all its tokens are to be computed again.
   void preempt(ServedRequest& request);
   /// The same where full blocks stay in the prefix cache until others take them.

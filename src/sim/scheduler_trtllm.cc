@@ -4,8 +4,9 @@
 // microBatchScheduler.cpp, releases 0.17 to 1.0. A request starts only when the cache holds it at
 // its full length beside the full lengths of all that run, so that nothing is ever evicted. A step
 // holds all that generate and, in order of arrival, the whole prompts that its tokens leave room
-// for.
-// Not modelled: MAX_UTILIZATION, chunked context, early stop of generation.
+// for. Blocks that requests have in common: src/sim/prefix_cache.h.
+// Not modelled: MAX_UTILIZATION, chunked context, early stop of generation; a request does not wait
+// for blocks that another one is computing.
 
 #include "sim/scheduler.h"
 
@@ -22,8 +23,12 @@ void schedule_trtllm(ServerState& s, std::vector<Scheduled>& step) {
   while (!s.waiting.empty() && static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
-    if (request.remaining() > budget) break;
-    if (!s.allocate(request, request.spec.prompt + request.spec.output - 1)) break;
+    const PrefixCache::Match match = s.find_prefix(request);
+    if (request.remaining() - match.place.blocks * s.limits.block_tokens > budget) break;
+    const int64_t whole = request.spec.prompt + request.spec.output - 1;
+    if (s.blocks_to_admit(request, whole, match) > s.free.count) break;
+    s.hold_prefix(request, match);
+    if (!s.allocate(request, whole)) break;
     s.waiting.pop_front();
     s.running.push_back(index);
     step.push_back({index, request.remaining()});

@@ -112,7 +112,8 @@ class Generation {
     f.used.load.request_turn_s = o_.load.request_turn_s;
     f.used.execution.dtype = f.dtype;
     f.used.execution.kv_dtype = f.kv_dtype;
-    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.max_prompt > asked_.prompt ||
+    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.session_turns > 1 ||
+                     asked_.load.max_prompt > asked_.prompt ||
                      asked_.load.max_output > asked_.output;
   }
 

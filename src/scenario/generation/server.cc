@@ -69,6 +69,7 @@ ServerLimits server_limits(const ServedModel& served) {
   ServerLimits limits = make_limits(served.asked);
   // States of recurrent layers are not kept: their prefix cache is off by default.
   limits.keeps_preempted = served.decoder().recurrent_layers == 0;
+  limits.prefix_caching = limits.prefix_caching && served.decoder().recurrent_layers == 0;
   limits.dp = served.plan.dp;
   limits.pp = served.plan.pp;
   limits.tokens_per_step = tokens_per_step(served.asked.deployment.speculation);
@@ -96,6 +97,17 @@ ServerMetrics at_offered_rate(ServerMetrics part, double rate,
   part.output_tokens_per_s = outputs / seconds;
   part.total_tokens_per_s = (prompts + outputs) / seconds;
   return part;
+}
+
+PrefixCacheForecast describe(const PrefixUse& use) {
+  const auto share = [&](int64_t tokens) {
+    return static_cast<double>(tokens) / static_cast<double>(use.prompts);
+  };
+  return {.hit_ratio = share(use.hits),
+          .most_hit_ratio = share(use.most_hits),
+          .hit_tokens = use.hits,
+          .evicted_tokens = use.evicted,
+          .cached_tokens = use.cached};
 }
 
 GenerationForecast::Serving describe(const ServingResult& s, const Request& request,
@@ -131,6 +143,7 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.cache_use = s.cache_use;
   result.preemptions = s.preemptions;
   result.keeps_up = s.keeps_up;
+  if (s.prefix) result.prefix_cache = describe(*s.prefix);
   result.gpus = all_gpus(request);
   result.replicas = request.deployment.replicas;
   return result;
