@@ -2768,6 +2768,7 @@ class ForecastKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2786,6 +2787,7 @@ class ForecastKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     max_memory: int | str | None
@@ -2855,6 +2857,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2873,6 +2876,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     max_memory: int | str | None
@@ -2942,6 +2946,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2960,6 +2965,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     max_memory: int | str | None
@@ -3029,6 +3035,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3047,6 +3054,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     max_memory: int | str | None
@@ -3116,6 +3124,7 @@ class OccupancyKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3134,6 +3143,7 @@ class OccupancyKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     exact: bool | None
@@ -3208,6 +3218,7 @@ class CompareKeywords(TypedDict, total=False):
     max_model_len: int | None
     prefix_hit_rate: float | None
     enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3226,6 +3237,7 @@ class CompareKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     max_memory: int | str | None

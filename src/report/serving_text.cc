@@ -84,6 +84,10 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
                           "cached at the end",
                           100 * p.most_hit_ratio, format_integer(p.evicted_tokens),
                           format_integer(p.cached_tokens)));
+    if (p.host_capacity_tokens > 0)
+      lines.add("  host memory", fmt::format("{:.1f} % of prompts", 100 * p.host_hit_ratio),
+                fmt::format("came from it at {:.3g} GB/s a GPU; room for {} tokens",
+                            1e-9 * p.host_bytes_per_s, format_integer(p.host_capacity_tokens)));
   }
   if (s.replicas > 1)
     lines.add("replicas", format_integer(s.replicas),

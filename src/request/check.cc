@@ -107,13 +107,14 @@ void check_deployment(const Request& r) {
         "`prefill-workers`: the number of servers that compute prompts only");
   }
   const Speculation& s = d.speculation;
-  if (s.tokens > 0 && !s.acceptance_rate)
+  if (s.tokens == 0 && (s.acceptance_rate || !s.draft_model.empty() || s.method))
     refuse(
-        "`speculative-tokens` needs `acceptance-rate`: the probability that a token of the draft "
-        "is accepted, which depends on model and text (DeepSeek-V3's paper states 0.85 to 0.9 for "
-        "its layer of multi-token prediction)");
-  if (s.tokens == 0 && (s.acceptance_rate || !s.draft_model.empty()))
-    refuse("`acceptance-rate` and `draft-model` have no effect without `speculative-tokens`");
+        "`acceptance-rate`, `draft-model` and `speculative-method` have no effect without "
+        "`speculative-tokens`");
+  if (s.method == DraftMethod::kDraftModel && s.draft_model.empty())
+    refuse("`speculative-method` draft_model needs `draft-model`");
+  if ((s.method == DraftMethod::kMtp || s.method == DraftMethod::kNgram) && !s.draft_model.empty())
+    refuse(fmt::format("`speculative-method` {} takes no `draft-model`", choice_word(*s.method)));
 }
 
 void check_trace(const Load& load) {
@@ -148,6 +149,10 @@ void check_common_prompts(const Request& r) {
         "the prefix cache is simulated");
   if (!load.prefix_caching && load.prefix_hit_rate > 0)
     refuse("`prefix-hit-rate` needs `enable-prefix-caching` on");
+  if (load.kv_offloading_bytes > 0 && (!common || !load.prefix_caching))
+    refuse(
+        "`kv-offloading-size` has no effect without common prompts in a prefix cache: give "
+        "`session-turns`, `prefix-len` or a `trace` with sessions or hash_ids");
   const bool sessions = load.session_turns > 1 ||
                         std::any_of(load.trace.begin(), load.trace.end(),
                                     [](const TraceRequest& t) { return t.session.has_value(); });

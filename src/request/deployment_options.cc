@@ -109,10 +109,18 @@ std::vector<OptionDef> draft_options() {
        .min = 0,
        .max = 64,
        .old_names = {"num-speculative-tokens"}},
+      {.name = "speculative-method",
+       .access = field<[](auto& r) -> auto& { return r.deployment.speculation.method; }>(),
+       .help = "what makes the drafts: the `draft-model`, the default if there is one; mtp, the "
+               "model's own layers for multi-token prediction, else the default; ngram, a search "
+               "in the text by the host; eagle or eagle3, a trained layer (of `draft-model`'s "
+               "config, else like a dense model's own)",
+       .choices = choice_names<DraftMethod>()},
       {.name = "acceptance-rate",
        .access = field<[](auto& r) -> auto& { return r.deployment.speculation.acceptance_rate; }>(),
        .value = "A",
-       .help = "probability that a token of the draft is accepted if those before it were",
+       .help = "probability that a token of the draft is accepted if those before it were; "
+               "default: that of the method, which the output states with its source",
        .min = 0,
        .max = 1},
       {.name = "draft-model",

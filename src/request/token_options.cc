@@ -206,6 +206,18 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .default_value = "on",
        .help = "off: no request finds what requests before it have in common with it",
        .choices = {"on", "off"}},
+      {.name = "kv-offloading-size",
+       .kinds = kServers,
+       .access = field<[](auto& r) -> auto& { return r.load.kv_offloading_bytes; }>(),
+       .value = "GIB",
+       .unit = "GiB",
+       .default_value = "0",
+       .help = "host memory of one server, of all its ranks together, that keeps blocks of the "
+               "prefix cache for which the GPUs have no room (SGLang: --hicache-size of each rank; "
+               "TensorRT-LLM: host_cache_size)",
+       .min = 0,
+       .max = 1e6,
+       .per_unit = 1.0 / (int64_t{1} << 30)},
       {.name = "server-overhead-s",
        .kinds = kServers,
        .access = field<[](auto& r) -> auto& { return r.load.server_overhead_s; }>(),

@@ -25,8 +25,11 @@ Engine::Engine(const ServerPool& pool, const EngineShared& shared, int64_t prefi
       stage_free_(static_cast<size_t>(pool.limits.pp), 0) {
   limits_.max_num_seqs = (limits_.max_num_seqs + limits_.pp - 1) / limits_.pp;
   if (shared.prefix != nullptr) {
-    for (const FreeBlocks& blocks : free_blocks_)
-      prefix_caches_.emplace_back(blocks.count, *shared.prefix);
+    for (const FreeBlocks& blocks : free_blocks_) {
+      if (limits_.host_blocks > 0) host_caches_.emplace_back(limits_.host_blocks);
+      prefix_caches_.emplace_back(blocks.count, *shared.prefix,
+                                  host_caches_.empty() ? nullptr : &host_caches_.back());
+    }
     for (size_t r = 0; r < free_blocks_.size(); ++r) free_blocks_[r].cache = &prefix_caches_[r];
   }
   for (Lane& lane : lanes_) {
@@ -50,6 +53,8 @@ void Engine::add_prefix_use(PrefixUse& use) const {
     use.hits += cache.hit_tokens();
     use.evicted += cache.evicted_blocks() * limits_.block_tokens;
     use.cached += cache.cached_blocks() * limits_.block_tokens;
+    use.host_hits += cache.host_hit_tokens();
+    if (cache.host() != nullptr) use.host_cached += cache.host()->blocks() * limits_.block_tokens;
   }
 }
 
@@ -65,7 +70,7 @@ double Engine::earliest_s() const {
 }
 
 /// Requests go to the data-parallel rank and batch with the fewest.
-void Engine::receive(size_t request, double at_s) {
+std::pair<Engine::Lane*, size_t> Engine::next_place() {
   Lane* to = nullptr;
   size_t rank = 0;
   for (Lane& lane : lanes_) {
@@ -75,6 +80,22 @@ void Engine::receive(size_t request, double at_s) {
       rank = r;
     }
   }
+  return {to, rank};
+}
+
+double Engine::read_host(size_t request, double at_s) {
+  if (host_caches_.empty() || shared_.prefix->host_load != "beside_steps") return at_s;
+  const auto [lane, rank] = next_place();
+  ServedRequest& r = lane->ranks[rank].request(request);
+  const int64_t blocks = lane->ranks[rank].find_prefix(r).host_blocks;
+  if (blocks == 0) return at_s;
+  r.host_read = true;
+  host_free_s_ = std::max(host_free_s_, at_s) + limits_.host_block_s * static_cast<double>(blocks);
+  return host_free_s_;
+}
+
+void Engine::receive(size_t request, double at_s) {
+  const auto [to, rank] = next_place();
   if (to->running) {
     cut(*to, at_s);
     to->arrived = true;

@@ -3,6 +3,7 @@
 // One server that batches continuously. Goals: several servers can be simulated side by side, each
 // advanced to its next event. The results are declared in src/sim/serving.h.
 
+#include <deque>
 #include <limits>
 #include <span>
 #include <utility>
@@ -40,6 +41,10 @@ class Engine {
   /// Does the next thing. Adds the requests that are answered. Steps that end after `until_s`, when
   /// requests may come, are only begun: a request that does come cuts a jump over several steps.
   void advance(double until_s, std::vector<Answered>& answered);
+
+  /// When a request that comes at this time has what the host's memory has of its prompt: later
+  /// where the software reads it before the request gets to the scheduler.
+  double read_host(size_t request, double at_s);
 
   int64_t in_flight() const { return in_flight_; }
   double busy_s() const { return busy_s_; }
@@ -81,6 +86,9 @@ class Engine {
   };
   double next_of(const Lane& lane) const;
   double earliest_s() const;
+  std::pair<Lane*, size_t> next_place();
+  double host_blocks_s(const Lane& lane) const;
+  void add_host_time(Lane& lane);
   void begin(Lane& lane, double until_s);
   void wait(Lane& lane);
   void find_time(Lane& lane, int64_t steps);
@@ -109,6 +117,8 @@ class Engine {
   const ServerPool& pool_;
   EngineShared shared_;
   ServerLimits limits_;                     ///< of one lane
+  std::deque<HostCache> host_caches_;       ///< by data-parallel rank; may be empty
+  double host_free_s_ = 0;                  ///< when the link to the host has ended its last read
   std::vector<PrefixCache> prefix_caches_;  ///< by data-parallel rank; may be empty
   std::vector<FreeBlocks> free_blocks_;     ///< by data-parallel rank
   std::vector<Lane> lanes_;

@@ -12,7 +12,8 @@ size_t PrefixCache::EdgeHash::operator()(const Edge& e) const {
       mix_keys(e.key, (uint64_t{e.parent} << 32) ^ static_cast<uint64_t>(e.offset)));
 }
 
-PrefixCache::PrefixCache(int64_t blocks, const PrefixRule& rule) : rule_(rule), nodes_(1) {
+PrefixCache::PrefixCache(int64_t blocks, const PrefixRule& rule, HostCache* host)
+    : rule_(rule), host_(host), nodes_(1) {
   if (blocks > 0) give(blocks);
 }
 
@@ -67,6 +68,7 @@ uint32_t PrefixCache::split(uint32_t node, int64_t blocks) {
   const uint32_t upper = new_node();
   Node &u = nodes_[upper], &lower = nodes_[node];
   u.key = lower.key;
+  u.chain = lower.chain;
   u.offset = lower.offset;
   u.blocks = blocks;
   u.parent = lower.parent;
@@ -133,6 +135,7 @@ PrefixCache::Published PrefixCache::publish(std::span<const PrefixPiece> pieces,
     if (next == kNone) {
       next = new_node();
       nodes_[next].key = piece.key;
+      nodes_[next].chain = piece.chain;
       nodes_[next].offset = at.in_piece;
       nodes_[next].blocks = most;
       nodes_[next].parent = at.node;
@@ -140,6 +143,8 @@ PrefixCache::Published PrefixCache::publish(std::span<const PrefixPiece> pieces,
       nodes_[at.node].joined_child = created == at.node ? next : kNone;
       created = next;
       cached_blocks_ += most;
+      if (host_ != nullptr && rule_.host_copies_when_computed)
+        host_->store(piece.chain, at.in_piece, at.in_piece + most);
     } else {
       // Somebody else has computed the same: its blocks count, and the copies are free.
       if (nodes_[next].blocks > most) next = split(next, most);
@@ -156,6 +161,8 @@ PrefixCache::Published PrefixCache::publish(std::span<const PrefixPiece> pieces,
     at.blocks += nodes_[next].blocks;
   }
   nodes_[at.node].joined_child = kNone;  // somebody ends here
+  if (host_ != nullptr && created != kNone && rule_.host_copies_when_computed)
+    host_->touch(pieces.first(std::min(pieces.size(), size_t{at.piece} + 1)));
   return result;
 }
 
@@ -198,6 +205,9 @@ void PrefixCache::take(int64_t blocks) {
     node.blocks -= taken;
     blocks -= taken;
     if (!node.empty) {
+      const int64_t end = node.offset + node.blocks + taken;
+      if (host_ != nullptr && !rule_.host_copies_when_computed)
+        host_->store(node.chain, end - taken, end);
       cached_blocks_ -= taken;
       evicted_blocks_ += taken;
     }

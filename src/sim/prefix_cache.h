@@ -31,6 +31,7 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "sim/host_cache.h"
 #include "software/software.h"
 
 namespace tilecast {
@@ -39,6 +40,7 @@ namespace tilecast {
 struct PrefixPiece {
   uint64_t key = 0;  ///< what they contain
   int64_t blocks = 0;
+  uint64_t chain = 0;  ///< what they and all blocks before them contain
 };
 
 /// One number of two.
@@ -47,7 +49,8 @@ inline uint64_t mix_keys(uint64_t a, uint64_t b) { return Rng(a ^ Rng(b).next())
 class PrefixCache {
  public:
   /// `blocks` in all, which are free and empty.
-  PrefixCache(int64_t blocks, const PrefixRule& rule);
+  /// `host`: takes blocks by the same rule; may be null.
+  PrefixCache(int64_t blocks, const PrefixRule& rule, HostCache* host = nullptr);
 
   /// Where the known blocks of a sequence end: in the piece `piece`, after `in_piece` of its
   /// blocks. `blocks`: in all.
@@ -84,9 +87,14 @@ class PrefixCache {
   void give(int64_t blocks);
 
   const PrefixRule& rule() const { return rule_; }
-  /// Tokens of a prompt that were found, counted for the whole run.
-  void note_hit(int64_t tokens) { hit_tokens_ += tokens; }
+  HostCache* host() const { return host_; }
+  /// Tokens of a prompt that were found here and in the host's memory, over the whole run.
+  void note_hit(int64_t tokens, int64_t host_tokens) {
+    hit_tokens_ += tokens;
+    host_hit_tokens_ += host_tokens;
+  }
   int64_t hit_tokens() const { return hit_tokens_; }
+  int64_t host_hit_tokens() const { return host_hit_tokens_; }
   /// Blocks that can be found, and those that were lost to others.
   int64_t cached_blocks() const { return cached_blocks_; }
   int64_t evicted_blocks() const { return evicted_blocks_; }
@@ -96,7 +104,7 @@ class PrefixCache {
  private:
   static constexpr uint32_t kRoot = 0, kNone = 0xffffffff;
   struct Node {
-    uint64_t key = 0;
+    uint64_t key = 0, chain = 0;
     int64_t offset = 0;  ///< of its first block in its piece
     int64_t blocks = 0;
     uint32_t parent = kNone;
@@ -126,12 +134,13 @@ class PrefixCache {
   void evict_leaf(uint32_t leaf);
 
   PrefixRule rule_;
+  HostCache* host_ = nullptr;
   std::vector<Node> nodes_;
   std::vector<uint32_t> unused_;
   std::unordered_map<Edge, uint32_t, EdgeHash> edges_;
   uint32_t first_ = kNone, last_ = kNone;  ///< of the list
   int64_t cached_blocks_ = 0, evicted_blocks_ = 0;
-  int64_t hit_tokens_ = 0;
+  int64_t hit_tokens_ = 0, host_hit_tokens_ = 0;
 };
 
 }  // namespace tilecast

@@ -10,6 +10,7 @@ struct Blocks {
   std::vector<PrefixPiece>& pieces;
   int64_t block_tokens;
   int64_t tokens = 0, full = 0;
+  uint64_t chain = 0;   ///< of all pieces
   uint64_t before = 0;  ///< of parts that ended in the block that is not full yet
 
   void add(const ContentPart& part) {
@@ -18,7 +19,8 @@ struct Blocks {
     const int64_t blocks = tokens / block_tokens - full;
     before = blocks > 0 ? 0 : key;
     if (blocks == 0) return;
-    pieces.push_back({key, blocks});
+    chain = mix_keys(chain, key);
+    pieces.push_back({key, blocks, chain});
     full += blocks;
   }
 };

@@ -72,19 +72,31 @@ void ServerState::finish(ServedRequest& request) {
   release(request);
 }
 
-PrefixCache::Match ServerState::find_prefix(const ServedRequest& request) const {
+FoundPrefix ServerState::find_prefix(const ServedRequest& request) const {
   if (free.cache == nullptr || request.computed > 0) return {};
   // At least one token is computed.
-  return free.cache->find(request.pieces, (request.remaining() - 1) / limits.block_tokens);
+  const int64_t most = (request.remaining() - 1) / limits.block_tokens;
+  FoundPrefix found{.match = free.cache->find(request.pieces, most)};
+  const PrefixCache::Place& at = found.match.place;
+  if (free.cache->host() != nullptr)
+    found.host_blocks =
+        free.cache->host()->find(request.pieces, at.piece, at.in_piece, most - at.blocks);
+  return found;
 }
 
-void ServerState::hold_prefix(ServedRequest& request, const PrefixCache::Match& match) {
+void ServerState::hold_prefix(ServedRequest& request, const FoundPrefix& found) {
   if (free.cache == nullptr || request.computed > 0) return;
-  request.place = free.cache->hold(match);
-  free.count -= match.free_blocks;
-  request.hit = request.computed = request.place.blocks * limits.block_tokens;
-  if (!request.was_admitted) free.cache->note_hit(request.hit);
+  request.place = free.cache->hold(found.match);
+  free.count -= found.match.free_blocks;
+  request.hit = request.place.blocks * limits.block_tokens;
+  request.computed = found.blocks() * limits.block_tokens;
+  if (!request.was_admitted)
+    free.cache->note_hit(request.hit, found.host_blocks * limits.block_tokens);
   request.was_admitted = true;
+  if (!request.host_read) host_blocks += found.host_blocks;
+  request.host_read = false;
+  if (free.cache->host() != nullptr && found.blocks() > 0)
+    free.cache->host()->touch(request.pieces);
 }
 
 void ServerState::publish(ServedRequest& request, int64_t tokens) {

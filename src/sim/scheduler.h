@@ -41,6 +41,14 @@ struct LeftBlocks {
   int64_t first_taken = 0;  ///< FreeBlocks::taken when the first of them is next
 };
 
+/// What a request that starts finds of its prompt.
+struct FoundPrefix {
+  PrefixCache::Match match;
+  int64_t host_blocks = 0;  ///< after it, in the host's memory
+
+  int64_t blocks() const { return match.place.blocks + host_blocks; }
+};
+
 struct ServedRequest {
   RequestSpec spec;
   int64_t hit = 0;       ///< its tokens that the prefix cache holds
@@ -52,6 +60,7 @@ struct ServedRequest {
   std::span<const PrefixPiece> pieces = {};  ///< its full blocks, prompt and answer
   PrefixCache::Place place = {};             ///< where `hit` ends
   bool was_admitted = false;
+  bool host_read = false;  ///< its blocks came from the host's memory before it starts
 
   /// Tokens that are known and not computed yet: of the prompt, or written. A running sequence has
   /// one (it decodes) or more (its prompt is not finished, or it was preempted).
@@ -86,6 +95,7 @@ struct ServerState {
   std::deque<size_t> waiting;            ///< indices of `requests`, the first is admitted next
   std::vector<size_t> running;           ///< in the order of admission
   int64_t preemptions = 0;
+  int64_t host_blocks = 0;        ///< that the next step needs from the host's memory
   std::optional<size_t> chunked;  ///< SGLang: the prompt that is computed in part
   double new_token_ratio = 0;     ///< SGLang: share of the outputs that admission expects
 
@@ -113,16 +123,16 @@ struct ServerState {
   /// It is answered: what it has computed can be found.
   void finish(ServedRequest& request);
   /// What the prefix cache has of a request that waits.
-  PrefixCache::Match find_prefix(const ServedRequest& request) const;
-  /// Free blocks that the request takes for `tokens` in all, those of the match included.
+  FoundPrefix find_prefix(const ServedRequest& request) const;
+  /// Free blocks that the request takes for `tokens` in all, those that it finds included.
   int64_t blocks_to_admit(const ServedRequest& request, int64_t tokens,
-                          const PrefixCache::Match& match) const {
+                          const FoundPrefix& found) const {
     if (free.cache == nullptr) return blocks_lacking(request, tokens);
-    const int64_t own = tokens - request.hit - match.place.blocks * limits.block_tokens;
-    return std::max<int64_t>(0, blocks_for(own, limits.block_tokens)) + match.free_blocks;
+    const int64_t own = tokens - request.hit - found.match.place.blocks * limits.block_tokens;
+    return std::max<int64_t>(0, blocks_for(own, limits.block_tokens)) + found.match.free_blocks;
   }
-  /// Gives the match to a request that starts.
-  void hold_prefix(ServedRequest& request, const PrefixCache::Match& match);
+  /// Gives what was found to a request that starts.
+  void hold_prefix(ServedRequest& request, const FoundPrefix& found);
   /// Its first `tokens` tokens can be found from now on.
   void publish(ServedRequest& request, int64_t tokens);
   /// A step has computed more of its prompt.

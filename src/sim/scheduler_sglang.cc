@@ -73,20 +73,21 @@ void schedule_prefill(ServerState& s, std::vector<Scheduled>& step) {
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
-    const PrefixCache::Match match = s.find_prefix(request);
-    const int64_t tokens = request.remaining() - match.place.blocks * s.limits.block_tokens;
+    const FoundPrefix found = s.find_prefix(request);
+    const int64_t tokens = request.remaining() - found.blocks() * s.limits.block_tokens;
     const int64_t output = expected_output(request);
-    const auto held = static_cast<double>(match.free_blocks * s.limits.block_tokens);
+    const auto held =
+        static_cast<double>((found.match.free_blocks + found.host_blocks) * s.limits.block_tokens);
     // A server without work takes what fits exactly, which the estimate would keep waiting.
     const bool alone = s.running.empty() && step.empty();
     if (!alone && static_cast<double>(tokens + output) >= left.cache - held) break;
     if (tokens > left.batch && !step.empty()) break;
     const int64_t now = std::min(tokens, left.chunk);
     // In a pipeline, the other batches may hold the cache.
-    if (s.blocks_to_admit(request, request.spec.prompt + request.written - tokens + now, match) >
+    if (s.blocks_to_admit(request, request.spec.prompt + request.written - tokens + now, found) >
         s.free.count)
       break;
-    s.hold_prefix(request, match);
+    s.hold_prefix(request, found);
     left.cache -= held;
     s.waiting.pop_front();
     left.take(now, now < tokens ? 0 : output);

@@ -23,11 +23,11 @@ void schedule_trtllm(ServerState& s, std::vector<Scheduled>& step) {
   while (!s.waiting.empty() && static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
-    const PrefixCache::Match match = s.find_prefix(request);
-    if (request.remaining() - match.place.blocks * s.limits.block_tokens > budget) break;
+    const FoundPrefix found = s.find_prefix(request);
+    if (request.remaining() - found.blocks() * s.limits.block_tokens > budget) break;
     const int64_t whole = request.spec.prompt + request.spec.output - 1;
-    if (s.blocks_to_admit(request, whole, match) > s.free.count) break;
-    s.hold_prefix(request, match);
+    if (s.blocks_to_admit(request, whole, found) > s.free.count) break;
+    s.hold_prefix(request, found);
     if (!s.allocate(request, whole)) break;
     s.waiting.pop_front();
     s.running.push_back(index);

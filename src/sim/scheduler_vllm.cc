@@ -60,11 +60,11 @@ void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
-    const PrefixCache::Match match = s.find_prefix(request);
+    const FoundPrefix found = s.find_prefix(request);
     const int64_t known = request.computed + request.remaining();
-    if (s.blocks_to_admit(request, known, match) > s.free.count) break;
+    if (s.blocks_to_admit(request, known, found) > s.free.count) break;
     s.restore(request);
-    s.hold_prefix(request, match);
+    s.hold_prefix(request, found);
     const int64_t tokens = std::min(request.remaining(), budget);
     if (!s.allocate(request, request.computed + tokens)) break;
     publish(s, request, tokens);

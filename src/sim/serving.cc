@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <functional>
 #include <limits>
@@ -30,6 +29,7 @@ struct Arrival {
   double at_s = 0;
   size_t request = 0;
   bool prefilled = false;
+  std::optional<size_t> server = {};  ///< that has read its blocks from the host's memory
   /// The earliest first; of equal ones the first request.
   bool operator>(const Arrival& other) const {
     return std::tie(at_s, request) > std::tie(other.at_s, other.request);
@@ -219,8 +219,22 @@ class ServingSimulation {
     const Arrival arrival = arrivals_.top();
     arrivals_.pop();
     PoolState& pool = prefill_ && !arrival.prefilled ? *prefill_ : *main_;
+    const size_t to = arrival.server ? *arrival.server : choose(pool, arrival.request);
+    if (!arrival.server) {
+      const double ready_s = pool.engines[to].read_host(arrival.request, arrival.at_s);
+      if (!arrival.prefilled) received_ += 1;
+      most_in_flight_ = std::max(most_in_flight_, received_ - done_);
+      if (ready_s > arrival.at_s)
+        return arrivals_.push({ready_s, arrival.request, arrival.prefilled, to});
+    }
+    pool.engines[to].receive(arrival.request, arrival.at_s);
+    pool.note(to);
+  }
+
+  /// Which server of the pool gets a request.
+  size_t choose(PoolState& pool, size_t request) const {
     size_t to = pool.next % pool.engines.size();
-    const std::optional<int64_t>& session = load_.requests[arrival.request].session;
+    const std::optional<int64_t>& session = load_.requests[request].session;
     const bool stays = fleet_.router == Router::kSession && session;
     if (const auto last = stays ? pool.of_session.find(*session) : pool.of_session.end();
         last != pool.of_session.end()) {
@@ -232,11 +246,7 @@ class ServingSimulation {
       pool.next = to + 1;
     }
     if (stays) pool.of_session[*session] = to;
-    pool.engines[to].receive(arrival.request, arrival.at_s);
-    pool.note(to);
-    if (arrival.prefilled) return;
-    received_ += 1;
-    most_in_flight_ = std::max(most_in_flight_, received_ - done_);
+    return to;
   }
 
   /// The first token is there; the cache moves to the other pool.

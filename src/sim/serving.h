@@ -72,6 +72,11 @@ struct ServerLimits {
   double prefix_hit_rate = 0;
   /// Where requests have `parts`: full blocks are kept for those that begin the same way.
   bool prefix_caching = true;
+  /// Blocks in the host's memory, for each data-parallel rank, and the time in which a GPU reads
+  /// its part of one.
+  int64_t host_blocks = 0;
+  double host_block_s = 0;
+  int64_t layers = 1;  ///< of the model; they are read one after the other
   /// Full blocks of a preempted sequence stay in the prefix cache until others take them: where the
   /// scheduler has one (vLLM's).
   bool keeps_preempted = true;

@@ -74,6 +74,7 @@ constexpr Entry<HostCosts> kCosts[] = {
     {"sequence_overhead_s", &HostCosts::sequence_overhead_s, "s"},
     {"request_overhead_s", &HostCosts::request_overhead_s, "s"},
     {"request_turn_s", &HostCosts::request_turn_s, "s"},
+    {"ngram_token_s", &HostCosts::ngram_token_s, "s"},
 };
 
 constexpr Entry<ServerDefaults> kServer[] = {
@@ -95,6 +96,7 @@ constexpr Entry<PrefixRule> kPrefixCache[] = {
     {"evicts_whole_leaves", &PrefixRule::evicts_whole_leaves},
     {"host_copies_when_computed", &PrefixRule::host_copies_when_computed},
     {"host_load", &PrefixRule::host_load},
+    {"host_link_ratio", &PrefixRule::host_link_ratio, "1"},
 };
 
 constexpr Entry<LaunchWords> kLaunch[] = {

@@ -72,6 +72,7 @@ struct HostCosts {
   double sequence_overhead_s = 0;  ///< the same for each sequence of a step
   double request_overhead_s = 0;   ///< from a client to the scheduler and back, beside its steps
   double request_turn_s = 0;       ///< of it: for one request after the other
+  double ngram_token_s = 0;        ///< to search a draft in the tokens of a sequence, each
 
   bool operator==(const HostCosts&) const = default;
 };
@@ -107,6 +108,7 @@ struct PrefixRule {
   /// When blocks come back from there: "beside_steps" of other requests, "before_step" or
   /// "by_layer" of the step that needs them.
   std::string host_load;
+  double host_link_ratio = 0;  ///< of the rate of the link, that reading blocks reaches
 
   bool operator==(const PrefixRule&) const = default;
 };

@@ -60,9 +60,6 @@ TimedStep time_share(const ServedModel& served, const ServedStage& layers,
     if (hides[i]) hide_latency(s.program.kernels[i], served.device, s.times[i]);
   }
   run_step(served, s, launch);
-  if (layers.layers.has_end) return s;
-  s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
-  add_seconds(s.totals, s.send_s);
   return s;
 }
 
@@ -72,7 +69,12 @@ TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, St
                     size_t stage) {
   int64_t sequences = 0;
   for (const StepGroup& group : groups) sequences += group.sequences;
-  TimedStep s = time_share(served, served.stages[stage], std::move(groups), launch);
+  const ServedStage& layers = served.stages[stage];
+  TimedStep s = time_share(served, layers, std::move(groups), launch);
+  if (!layers.layers.has_end) {
+    s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
+    add_seconds(s.totals, s.send_s);
+  }
   add_seconds(s.totals, step_overhead_s(served, stage, static_cast<double>(sequences)));
   return s;
 }
