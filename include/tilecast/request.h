@@ -24,13 +24,20 @@ enum class RequestKind : uint8_t {
 
 /// One request of a recorded load.
 struct TraceRequest {
-  double arrival_s = 0;
-  int64_t prompt = 0, output = 0;  ///< tokens
+  double arrival_s = 0;            ///< where it `follows`, that of the turn before
+  int64_t prompt = 0, output = 0;  ///< tokens; prompts contain what was said before
+  /// Number of its conversation, whose turns are in the order of the list.
+  std::optional<int64_t> session = {};
+  bool follows = false;  ///< it is sent `think_s` after the answer to the turn before
+  double think_s = 0;
+  /// What the blocks of the prompt contain (Load::hash_block_size). Prompts that begin with the
+  /// same numbers begin with the same tokens. May be empty.
+  std::vector<int64_t> hash_ids = {};
 };
 
-/// Reads a CSV file with the columns arrival_s, prompt and output (seconds, tokens, tokens), sorted
-/// by arrival. Throws Error{kIo} or Error{kNotFound} if it cannot be read, Error{kInput} with file
-/// and line if it is malformed.
+/// Reads a CSV or JSONL file of requests (docs/reference/traces.md), sorted by arrival. Throws
+/// Error{kIo} or Error{kNotFound} if it cannot be read, Error{kInput} with file and line if it is
+/// malformed.
 std::vector<TraceRequest> read_trace(const std::string& path);
 
 /// Maximum number of requests in one simulation.
@@ -52,6 +59,16 @@ struct Load {
   /// Maximum of sequences at once, of one data-parallel rank; default: the software's.
   std::optional<int64_t> max_num_seqs;
   double prefix_hit_rate = 0;  ///< share of each prompt that is in the prefix cache
+  /// Conversations instead of single requests, without a trace: turns of each, and the time between
+  /// an answer and the next turn. A turn's prompt has all that was said before.
+  int64_t session_turns = 1;
+  double session_turn_delay_s = 0;
+  /// Tokens that come before each conversation, one of `num_prefixes` system prompts.
+  int64_t prefix_len = 0, num_prefixes = 1;
+  int64_t hash_block_size = 512;  ///< tokens of a block of TraceRequest::hash_ids
+  bool prefix_caching = true;     ///< full blocks are kept for requests that begin the same way
+  /// Memory of the host that takes blocks for which the GPU has no room; 0: none.
+  double kv_offloading_bytes = 0;
   /// From a client to the scheduler and back, beside the steps: HTTP, tokenizer, queues between
   /// processes; default: the software's.
   std::optional<double> server_overhead_s;
@@ -189,6 +206,8 @@ struct PrefillPool {
 /// them all at once.
 struct Speculation {
   int64_t tokens = 0;  ///< 0: none
+  /// What makes drafts. Default: `draft_model` if there is one, else the model's own layers.
+  std::optional<DraftMethod> method;
   /// Probability that the model accepts a token of the draft, if it has accepted those before.
   std::optional<double> acceptance_rate;
   /// Name or file of the model that makes drafts; "": the model's own layers for multi-token

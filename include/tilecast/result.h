@@ -938,9 +938,11 @@ struct VisionForecast {
 
 /// Speculative decoding.
 struct DraftForecast {
+  std::string method;  ///< a word of DraftMethod
   std::string model;
   int64_t tokens = 0;
   double acceptance_rate = 0;
+  std::string acceptance_source;  ///< "given", or why the default is what it is
   double tokens_per_step = 1;
   Interval time;
   int64_t weights_bytes = 0;
@@ -949,11 +951,17 @@ struct DraftForecast {
   static void fields(Fields& field) {
     using Self = DraftForecast;
     field.is("Drafts", "Speculative decoding.");
-    field("model", "", "the model that makes the drafts; null: the model's own layers",
+    field("method", "",
+          "what makes the drafts: draft_model, mtp (the model's own layers), ngram, eagle or "
+          "eagle3",
+          &Self::method);
+    field("model", "", "the model that makes the drafts; null: the method needs none",
           [](const Self& x) { return x.model.empty() ? nullptr : &x.model; });
     field("tokens", "tokens", "of a draft", &Self::tokens);
     field("acceptance_rate", "", "of a token, if those before it are accepted",
           &Self::acceptance_rate);
+    field("acceptance_source", "", "\"given\", or where the default is from",
+          &Self::acceptance_source);
     field("tokens_per_step", "tokens", "that a step of a sequence writes on average",
           &Self::tokens_per_step);
     field("time", "", "of the drafts of one step, part of the step's time", &Self::time);
@@ -991,6 +999,42 @@ struct PrefillPoolForecast {
           &Self::transfer_s);
     field("mean_transfer_s", "s", "the same, mean of all requests, with waiting for the link",
           &Self::mean_transfer_s);
+  }
+};
+
+/// What a server's prefix cache found and lost. Ratios are of tokens of prompts.
+struct PrefixCacheForecast {
+  double hit_ratio = 0, host_hit_ratio = 0, most_hit_ratio = 0;
+  int64_t hit_tokens = 0, host_hit_tokens = 0;
+  int64_t evicted_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t host_capacity_tokens = 0, host_cached_tokens = 0;
+  double host_bytes_per_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PrefixCacheForecast;
+    field.is("PrefixCache", "What a server's prefix cache found, kept and lost.");
+    field("hit_ratio", "", "share of the prompts' tokens that the GPU's cache had",
+          &Self::hit_ratio);
+    field("host_hit_ratio", "", "share of the prompts' tokens that the host's memory had",
+          &Self::host_hit_ratio);
+    field("most_hit_ratio", "",
+          "the same for one cache of any size, to which each request comes after those before it "
+          "are answered",
+          &Self::most_hit_ratio);
+    field("hit_tokens", "tokens", "of prompts, that the GPU's cache had", &Self::hit_tokens);
+    field("host_hit_tokens", "tokens", "of prompts, that the host's memory had",
+          &Self::host_hit_tokens);
+    field("evicted_tokens", "tokens", "that the GPU's caches lost to other requests",
+          &Self::evicted_tokens);
+    field("cached_tokens", "tokens", "that the GPU's caches keep at the end", &Self::cached_tokens);
+    field("host_capacity_tokens", "tokens", "that the host's memory has room for, in each server",
+          &Self::host_capacity_tokens);
+    field("host_cached_tokens", "tokens", "that the host's memory keeps at the end, in all servers",
+          &Self::host_cached_tokens);
+    field("host_bytes_per_s", "B/s", "at which a server's GPUs read the host's memory",
+          &Self::host_bytes_per_s);
   }
 };
 
@@ -1087,6 +1131,8 @@ struct GenerationForecast {
     bool keeps_up = true;
     int64_t replicas = 1;
     std::optional<PrefillPoolForecast> prefill_pool;
+    /// Of prefill workers, if there are any.
+    std::optional<PrefixCacheForecast> prefix_cache;
     std::vector<TracedRequest> traced;  ///< empty: the requests came from no trace
 
     std::optional<double> goodput_per_gpu() const {
@@ -1146,6 +1192,10 @@ struct GenerationForecast {
       field("cache_use", "", "mean share of the cache in use", &Self::cache_use);
       field("preemptions", "", "sequences that were put back for lack of cache",
             &Self::preemptions);
+      field("prefix_cache", "",
+            "what requests found of prompts and answers before them; null: nothing is known of "
+            "what they have in common, or the server keeps nothing",
+            &Self::prefix_cache);
       field("keeps_up", "", "the queue does not grow without bound", &Self::keeps_up);
       field("traced_requests", "", "each request of a trace, in the order of arrival",
             &Self::traced);

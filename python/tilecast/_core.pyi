@@ -528,12 +528,16 @@ class Vision(Record):
 
 class Drafts(Record):
     """Speculative decoding."""
+    method: str
+    """what makes the drafts: draft_model, mtp (the model's own layers), ngram, eagle or eagle3"""
     model: str | None
-    """the model that makes the drafts; null: the model's own layers"""
+    """the model that makes the drafts; null: the method needs none"""
     tokens: int
     """of a draft [tokens]"""
     acceptance_rate: float
     """of a token, if those before it are accepted"""
+    acceptance_source: str
+    """"given", or where the default is from"""
     tokens_per_step: float
     """that a step of a sequence writes on average [tokens]"""
     time: Interval
@@ -591,6 +595,29 @@ class PrefillPool(Record):
     """from the end of a prefill of mean length to the other pool's having the cache, on an idle link [s]"""
     mean_transfer_s: float
     """the same, mean of all requests, with waiting for the link [s]"""
+
+class PrefixCache(Record):
+    """What a server's prefix cache found, kept and lost."""
+    hit_ratio: float
+    """share of the prompts' tokens that the GPU's cache had"""
+    host_hit_ratio: float
+    """share of the prompts' tokens that the host's memory had"""
+    most_hit_ratio: float
+    """the same for one cache of any size, to which each request comes after those before it are answered"""
+    hit_tokens: int
+    """of prompts, that the GPU's cache had [tokens]"""
+    host_hit_tokens: int
+    """of prompts, that the host's memory had [tokens]"""
+    evicted_tokens: int
+    """that the GPU's caches lost to other requests [tokens]"""
+    cached_tokens: int
+    """that the GPU's caches keep at the end [tokens]"""
+    host_capacity_tokens: int
+    """that the host's memory has room for, in each server [tokens]"""
+    host_cached_tokens: int
+    """that the host's memory keeps at the end, in all servers [tokens]"""
+    host_bytes_per_s: float
+    """at which a server's GPUs read the host's memory [B/s]"""
 
 class TracedRequest(Record):
     """When a request of a trace came and was answered."""
@@ -657,6 +684,8 @@ class Serving(Record):
     """mean share of the cache in use"""
     preemptions: int
     """sequences that were put back for lack of cache"""
+    prefix_cache: PrefixCache | None
+    """what requests found of prompts and answers before them; null: nothing is known of what they have in common, or the server keeps nothing"""
     keeps_up: bool
     """the queue does not grow without bound"""
     traced_requests: list[TracedRequest]
@@ -2728,11 +2757,18 @@ class ForecastKeywords(TypedDict, total=False):
     rate: float | None
     concurrency: int | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2743,7 +2779,7 @@ class ForecastKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2751,6 +2787,7 @@ class ForecastKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -2819,11 +2856,18 @@ class CompareGpusKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2834,7 +2878,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2842,6 +2886,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -2910,11 +2955,18 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2925,7 +2977,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2933,6 +2985,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -3001,11 +3054,18 @@ class StepOperationsKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3016,7 +3076,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -3024,6 +3084,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -3092,11 +3153,18 @@ class OccupancyKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3107,7 +3175,7 @@ class OccupancyKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -3115,6 +3183,7 @@ class OccupancyKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -3188,11 +3257,18 @@ class CompareKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3203,7 +3279,7 @@ class CompareKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -3211,6 +3287,7 @@ class CompareKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None

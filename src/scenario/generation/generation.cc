@@ -110,9 +110,14 @@ class Generation {
     f.used.execution.sequence_overhead_s = o_.execution.sequence_overhead_s;
     f.used.load.server_overhead_s = o_.load.server_overhead_s;
     f.used.load.request_turn_s = o_.load.request_turn_s;
+    if (Speculation& s = f.used.deployment.speculation; s.tokens > 0) {
+      s.acceptance_rate = acceptance_rate(s);
+      s.method = draft_method(s).method;
+    }
     f.used.execution.dtype = f.dtype;
     f.used.execution.kv_dtype = f.kv_dtype;
-    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.max_prompt > asked_.prompt ||
+    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.session_turns > 1 ||
+                     asked_.load.max_prompt > asked_.prompt ||
                      asked_.load.max_output > asked_.output;
   }
 
@@ -239,9 +244,12 @@ class Generation {
 
   void describe_drafts(GenerationForecast& f, const Interval& time) const {
     const Speculation& s = o_.deployment.speculation;
-    f.drafts = {.model = s.draft_model,
+    const DraftMethodDef& method = draft_method(s);
+    f.drafts = {.method = std::string(choice_word(method.method)),
+                .model = s.draft_model,
                 .tokens = s.tokens,
-                .acceptance_rate = *s.acceptance_rate,
+                .acceptance_rate = acceptance_rate(s),
+                .acceptance_source = s.acceptance_rate ? "given" : method.source,
                 .tokens_per_step = tokens_per_step(s),
                 .time = time,
                 .weights_bytes = served_.drafter->weights_bytes()};

@@ -69,9 +69,6 @@ TimedStep time_share(const ServedModel& served, const ServedStage& layers,
   } else {
     run_step(s, launching_s(served, launches, tokens, false) / std::max(1.0, launches.all));
   }
-  if (layers.layers.has_end) return s;
-  s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
-  add_seconds(s.totals, s.send_s);
   return s;
 }
 
@@ -114,7 +111,12 @@ TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, St
                     size_t stage) {
   int64_t sequences = 0;
   for (const StepGroup& group : groups) sequences += group.sequences;
-  TimedStep s = time_share(served, served.stages[stage], std::move(groups), launch);
+  const ServedStage& layers = served.stages[stage];
+  TimedStep s = time_share(served, layers, std::move(groups), launch);
+  if (!layers.layers.has_end) {
+    s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
+    add_seconds(s.totals, s.send_s);
+  }
   add_seconds(s.totals, step_overhead_s(served, stage, static_cast<double>(sequences)));
   return s;
 }
