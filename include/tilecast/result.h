@@ -554,7 +554,7 @@ struct GivenSize {
 struct KernelOptions {
   std::string predictor = "learned";  ///< learned or roofline
   /// The software whose kernel runs: pytorch, vllm, sglang or trtllm, or a library that was
-  /// measured alone, rocblas or pipeweave.
+  /// measured alone: rocblas, pipeweave or aiter.
   std::string software = "pytorch";
   bool warm = false;  ///< the operands are already in L2, as when a benchmark replays the kernel
   std::string clocks = "boost";  ///< "boost", "base" or a number of MHz

@@ -2154,6 +2154,8 @@ class Training(Record):
     """The errors of new weights."""
     schema_version: int
     """of this schema"""
+    seen: list[TrainError]
+    """of rows that constants of laws were fitted to, by the laws alone"""
     held_out: list[TrainError]
     """of a tenth of the rows, never trained on"""
     left_out: list[TrainError]
@@ -3305,7 +3307,7 @@ class CompareKeywords(TypedDict, total=False):
 
 class KernelKeywords(TypedDict, total=False):
     dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave", "aiter"] | None
     warm: bool | None
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
@@ -3462,6 +3464,8 @@ class EvaluateKeywords(TypedDict, total=False):
 
 class TrainKeywords(TypedDict, total=False):
     collectives: bool | None
+    laws: bool | None
+    law_folder: Path | None
     exclude_gpu: GpuLike | Sequence[GpuLike] | None
     trees: int | None
     seed: int | None

@@ -66,8 +66,9 @@ std::vector<OptionGroup> evaluate_groups() {
       {"Arguments",
        {{.names = "PATH",
          .help = "file or folder: Tilecast's CSV, the NeuSight repository, "
-                 "aiconfigurator's, Vidur's, rocBLAS's or PipeWeave's CSVs, find_ARCH.csv "
-                 "of MIOpen's solvers, Gavel's or MISO's jobs that share GPUs, servers under load",
+                 "aiconfigurator's, Vidur's, rocBLAS's, AITER's, PipeWeave's or "
+                 "LLMServingSim's CSVs, find_ARCH.csv of MIOpen's solvers, Gavel's or MISO's jobs "
+                 "that share GPUs, servers under load",
          .kind = ValueKind::kFile,
          .required = true,
          .set = into<&Evaluated::path>()}}},
