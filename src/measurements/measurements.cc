@@ -36,6 +36,8 @@ extern const LayoutDef kOwnModelLayout;
 extern const LayoutDef kOwnDeviceLayout;
 extern const LayoutDef kOwnModelKernelsLayout;
 extern const LayoutDef kOwnPairsLayout;
+extern const LayoutDef kOwnPowerLayout;
+extern const LayoutDef kOwnTraceLayout;
 
 namespace {
 
@@ -102,6 +104,8 @@ const LayoutDef* const kLayouts[] = {&kNeusightLayout,
                                      &kDeepEpLowLatencyLayout,
                                      &kPipeWeaveCollectivesLayout,
                                      &kVidurNetworkLayout,
+                                     &kOwnPowerLayout,
+                                     &kOwnTraceLayout,
                                      &kOwnKernelLayout,
                                      &kOwnModelLayout,
                                      &kAiconfiguratorLayout,
