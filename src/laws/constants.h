@@ -14,6 +14,7 @@
 #include "laws/convolution.h"
 #include "laws/kernels.h"
 #include "laws/links.h"
+#include "laws/power.h"
 #include "laws/products.h"
 #include "laws/sharing.h"
 
@@ -56,6 +57,7 @@ struct LawConstants {
   ExpertExchangeConstants expert_exchange;
   IntervalConstants intervals;
   SharingConstants sharing;
+  PowerConstants power;
 
   void describe(ConstantTable& table);
   bool operator==(const LawConstants&) const = default;

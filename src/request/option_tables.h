@@ -19,6 +19,9 @@ std::vector<OptionDef> deployment_options();
 /// without a cluster.
 std::vector<OptionDef> cluster_options(const std::string& otherwise);
 
+/// Power, and what it costs.
+std::vector<OptionDef> energy_options();
+
 /// The options of training on several ranks.
 std::vector<OptionDef> parallel_options();
 

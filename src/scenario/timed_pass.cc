@@ -28,7 +28,8 @@ TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor) {
   return {.execution = execution,
           .predictor = predictor,
           .device = setup.device,
-          .conditions = conditions_of(execution, setup.device)};
+          .conditions = conditions_of(execution, setup.device),
+          .power_cap_w = setup.request.energy.power_cap_w};
 }
 
 TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& setup) {
@@ -38,7 +39,15 @@ TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& set
   setup.predictor.predict(program.kernels, setup.device, setup.conditions, pass.times);
   mark_traced_operators(program, setup.predictor.laws().intervals, pass.times);
   if (setup.price_collectives) setup.price_collectives(program, pass.times);
+  const PowerTerms power = setup.power();
+  const std::optional<BoardPower> board = power.board();
+  if (board) add_energies(*board, program.kernels, power.clock_share(), pass.times);
   pass.timeline = run_program(program, pass.times, setup.host_launch_s());
+  if (board && power.holds()) {
+    const std::vector<double> counts = program.kernel_counts();
+    hold_power(*board, {program.kernels, counts, pass.timeline.end_s()}, pass.times);
+    pass.timeline = run_program(program, pass.times, setup.host_launch_s());
+  }
   pass.totals = totals_of(pass.timeline, program.kernel_counts(), pass.times);
   return pass;
 }

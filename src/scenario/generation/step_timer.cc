@@ -27,6 +27,12 @@ std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& gra
     price_collectives(plan, graph, program,
                       decode ? ExpertKernels::kLowLatency : ExpertKernels::kNormal,
                       conditions.software, times);
+  const PowerTerms power = served.power();
+  if (const std::optional<BoardPower> board = power.board()) {
+    add_energies(*board, program.kernels, power.clock_share(), times);
+    const std::vector<double> counts = program.kernel_counts();
+    if (power.holds()) hold_power(*board, {program.kernels, counts}, times);
+  }
   return times;
 }
 
