@@ -60,10 +60,22 @@ class HeldClock {
     return board_.idle_w(share) + energy_j / elapsed_s;
   }
 
+  /// How many times longer kernels must take at this share, so that the mean power is what the
+  /// board holds.
+  double waits(double share) const {
+    double busy_s = 0;
+    for (size_t i = 0; i < times_.size(); ++i) busy_s += work_.counts[i] * seconds(i, share);
+    const double above_idle_w = board_.held_w() - board_.idle_w(share);
+    const double spare_w = above_idle_w - board_.busy_w(share);
+    const double energy_j = board_.voltage_squared(share) * switched_j_ + memory_j_;
+    if (busy_s <= 0 || spare_w <= 0) return 1;
+    return (energy_j - above_idle_w * waits_s_) / (busy_s * spare_w);
+  }
+
   /// The highest share at which the board holds its power; the lowest one where none is low enough.
   double share() const {
     if (watts(1) <= board_.held_w()) return 1;
-    constexpr int kHalvings = 24;  // far below a step of real clocks, 15 MHz
+    constexpr int kHalvings = 48;  // as exact as numbers are
     double low = board_.lowest_clock_share(), high = 1;
     for (int i = 0; i < kHalvings; ++i) {
       const double middle = (low + high) / 2;
@@ -100,6 +112,11 @@ double BoardPower::voltage_squared(double clock_share) const {
 double BoardPower::idle_w(double clock_share) const {
   const double of_clock = constants_.clock_share * clock_share * voltage_squared(clock_share);
   return gpu_.board_power_w * (constants_.idle_share + of_clock);
+}
+
+double BoardPower::least_limit_w() const {
+  const double share = lowest_clock_share();
+  return (idle_w(share) + busy_w(share)) / constants_.held_share;
 }
 
 double BoardPower::busy_w(double clock_share) const {
@@ -151,7 +168,7 @@ void hold_power(const BoardPower& board, const RepeatedWork& work, std::span<Ker
   const HeldClock held(board, work, free_times);
   const double share = held.share();
   if (share >= 1) return;
-  const double waits = board.is_capped() ? std::max(1.0, held.watts(share) / board.held_w()) : 1.0;
+  const double waits = board.is_capped() ? std::max(1.0, held.waits(share)) : 1.0;
   for (size_t i = 0; i < times.size(); ++i) {
     KernelTime& time = times[i];
     time.energy.clock_share = share;

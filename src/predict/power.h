@@ -29,6 +29,9 @@ class BoardPower {
   double lowest_clock_share() const { return constants_.lowest_clock_share; }
   /// Power of a board with a context that computes nothing, at this share of the highest clock.
   double idle_w(double clock_share) const;
+  /// A lower limit leaves nothing for work: it is what a kernel without work draws at the lowest
+  /// clock.
+  double least_limit_w() const;
   /// What its SMs draw on top of that while a kernel runs.
   double busy_w(double clock_share) const;
   /// The square of the voltage, of that at the highest clock.

@@ -68,7 +68,7 @@ TEST(BoardPowerLaw, ALowerLimitIsNeverFasterNorDrawsMore) {
     const double burst_s = 1.1 * static_cast<double>(square_product(4096).flops) /
                            device.gpu().matrix_peak(DType::kBf16);
     HeldLoad before{0, 2 * most, 1};
-    for (double limit = most; limit > 0.25 * most; limit *= 0.9) {
+    for (double limit = most; limit > 0.2 * most; limit *= 0.9) {
       const BoardPower board(device, power_constants(), limit);
       const HeldLoad load = held_load(board, square_product(4096), burst_s);
       EXPECT_GE(load.seconds, before.seconds * (1 - 1e-12)) << id << " at " << limit;

@@ -16,16 +16,18 @@ constexpr double kJoulesPerKwh = 3.6e6, kSecondsPerHour = 3600, kMillion = 1e6, 
 
 /// `nvidia-smi -pl` takes no cap above the board's limit either.
 void check_cap(const Device& device, const BoardPower& board, double cap_w) {
-  const double most = device.gpu().board_power_w, least = board.idle_w(board.lowest_clock_share());
+  const double most = device.gpu().board_power_w, least = board.least_limit_w();
   if (cap_w > most)
     throw Error(ErrorKind::kInput,
                 fmt::format("`power-cap-w`: {:g} W is more than the limit of {}, {:g} W", cap_w,
                             device.id, most));
   if (cap_w <= least)
-    throw Error(ErrorKind::kInput,
-                fmt::format("`power-cap-w`: {:g} W is no more than {} draws at its lowest clock "
-                            "when it computes nothing, {:.0f} W; give more",
-                            cap_w, device.id, least));
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format(
+            "`power-cap-w`: {:g} W leaves nothing for work: {} draws {:.0f} W at its lowest "
+            "clock when its kernels do nothing; give more",
+            cap_w, device.id, least));
 }
 
 /// How far the power of cards of this class may be off, as a logarithm.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "passes.h"
+#include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
 
@@ -88,7 +90,7 @@ TEST(PowerOfForecasts, CostsAreEnergyAndTimeTimesThePrices) {
 }
 
 TEST(PowerOfForecasts, CapsThatNoBoardHasAreRefused) {
-  EXPECT_ERROR(powered_step({.power_cap_w = 20}), kInput, "computes nothing");
+  EXPECT_ERROR(powered_step({.power_cap_w = 20}), kInput, "nothing for work");
   EXPECT_ERROR(powered_step({.power_cap_w = 900}), kInput, "more than the limit");
   EXPECT_ERROR(powered_step({.power_cap_w = 500}, "boost"), kInput, "contradicts");
 }

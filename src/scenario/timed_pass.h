@@ -43,6 +43,9 @@ struct TimingSetup {
 /// The setup of a pass; it must outlive the result.
 TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor);
 
+/// Runs the kernels of a pass with their times, at the clock that the board holds.
+void run_kernels(TimedPass& pass, const TimingSetup& setup);
+
 TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& setup);
 
 }  // namespace tilecast
