@@ -116,8 +116,10 @@ struct Execution {
   std::optional<AttentionKind> attention;
   Fusion fusion = Fusion::kNone;
   PredictorKind predictor = PredictorKind::kLearned;
-  /// Clock of the GPU: "boost" or "base", as in its data sheet, or a number of MHz.
-  std::string clocks = "boost";
+  /// Clock of the GPU: "boost" or "base", as in its data sheet, "sustained": what the board's power
+  /// allows while the work repeats for seconds, or a number of MHz. "": sustained for training and
+  /// where `power_cap_w` is given, else boost.
+  std::string clocks;
   /// Time that the host needs for each kernel that it launches; 0: launches are free. Default: 20
   /// us with PyTorch, vLLM and SGLang, 50 us with TensorRT-LLM. On an H100's host, models of
   /// Transformers 5.17 took 19 to 57 us a kernel in eager PyTorch 2.11 (data/measurements); the
@@ -226,6 +228,13 @@ struct Deployment {
   Speculation speculation;
 };
 
+/// The power that a GPU may draw, and what electricity and GPUs cost. No price is made up.
+struct EnergyTerms {
+  std::optional<double>
+      power_cap_w;  ///< of each GPU (`nvidia-smi -pl`); default: the board's limit
+  std::optional<double> price_per_gpu_hour, price_per_kwh, carbon_g_per_kwh;
+};
+
 /// One request: what is forecast and how it is executed. Fields that do not apply to the kind of
 /// request keep their defaults.
 struct Request {
@@ -264,6 +273,7 @@ struct Request {
   Deployment deployment;
 
   Execution execution;
+  EnergyTerms energy;
 };
 
 /// The type of an option's value.

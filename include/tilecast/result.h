@@ -557,7 +557,7 @@ struct KernelOptions {
   /// measured alone: rocblas, pipeweave or aiter.
   std::string software = "pytorch";
   bool warm = false;  ///< the operands are already in L2, as when a benchmark replays the kernel
-  std::string clocks = "boost";  ///< "boost", "base" or a number of MHz
+  std::string clocks = "boost";  ///< "boost", "base", "sustained" or a number of MHz
 };
 
 /// The sizes of a kernel with the names of its type: batch, m, n and k of a gemm.
@@ -613,6 +613,9 @@ struct KernelForecast {
   bool extrapolated = false;
   std::string_view extrapolated_feature;
   std::string_view computed;  ///< the dtype that it computes in: that of its roof
+  /// Energy of one launch beside what the board draws all the time: of arithmetic at the voltage of
+  /// the highest clock, and of bytes; the share of the highest clock at which it runs.
+  double switched_j = 0, memory_j = 0, clock_share = 1;
 
   double total_s() const { return latency_s * static_cast<double>(count); }
   std::optional<double> flops_per_byte() const {
@@ -668,12 +671,53 @@ struct KernelForecast {
   }
 };
 
+/// Power and energy of the GPUs' boards, and what they cost. Hosts, switches and cooling are not
+/// among them.
+struct PowerForecast {
+  Interval power_w, energy_j;
+  double idle_w = 0, limit_w = 0;
+  double clock_hz = 0;
+  bool held_back = false;
+  std::optional<double> energy_per_token_j, tokens_per_kwh;
+  std::optional<double> gpu_cost, energy_cost, carbon_g, cost_per_million_tokens;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PowerForecast;
+    field.is(
+        "Power",
+        "Power and energy of the GPUs' boards, and what they cost; hosts, switches and cooling "
+        "are not among them.");
+    field.interval({"power_w", "power_low_w", "power_high_w"}, "W",
+                   "of one GPU, the mean of its time", &Self::power_w);
+    field.interval({"energy_j", "energy_low_j", "energy_high_j"}, "J",
+                   "of all GPUs: of one pass or step, of a batch of generated text",
+                   &Self::energy_j);
+    field("idle_w", "W", "of a GPU that holds its clock and computes nothing", &Self::idle_w);
+    field("limit_w", "W", "the limit of the board, or the option `power_cap_w`", &Self::limit_w);
+    field("clock_hz", "Hz", "of the multiprocessors; where power holds it back, the mean",
+          &Self::clock_hz);
+    field("held_back", "", "the limit holds the clock below the highest one", &Self::held_back);
+    field("energy_per_token_j", "J", "null: the input is not tokens", &Self::energy_per_token_j);
+    field("tokens_per_kwh", "1/kWh", "null: the input is not tokens", &Self::tokens_per_kwh);
+    field("gpu_cost", "", "of energy_j's work at `price_per_gpu_hour`; null: no price was given",
+          &Self::gpu_cost);
+    field("energy_cost", "", "of energy_j at `price_per_kwh`; null: no price was given",
+          &Self::energy_cost);
+    field("carbon_g", "g", "of energy_j at `carbon_g_per_kwh`; null: not given", &Self::carbon_g);
+    field("cost_per_million_tokens", "",
+          "both costs, as far as prices were given; null: no price, or the input is not tokens",
+          &Self::cost_per_million_tokens);
+  }
+};
+
 /// Training on a number of tokens, at the rate of one step.
 struct TrainingRun {
   int64_t tokens = 0;
   double steps = 0;
   double days = 0;
   double gpu_hours = 0;  ///< of all GPUs together
+  std::optional<double> energy_kwh, cost, carbon_kg;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -683,6 +727,11 @@ struct TrainingRun {
     field("steps", "", "of the batch", &Self::steps);
     field("days", "days", "without restarts, checkpoints or evaluations", &Self::days);
     field("gpu_hours", "hours", "of all GPUs together", &Self::gpu_hours);
+    field("energy_kwh", "kWh", "of the GPUs' boards; null: power is not forecast",
+          &Self::energy_kwh);
+    field("cost", "", "of GPU hours and energy, as far as prices were given; null: none was",
+          &Self::cost);
+    field("carbon_kg", "kg", "null: `carbon_g_per_kwh` is not given", &Self::carbon_kg);
   }
 };
 
@@ -713,6 +762,7 @@ struct Forecast {
   double mfu_ratio = 0;
   std::optional<double> gpu_flops_per_s, tokens_per_s;
   std::optional<TrainingRun> training_run;
+  std::optional<PowerForecast> power;
   PassMemory memory;
   std::vector<KernelForecast> kernels;
   std::vector<Roof> roofs;
@@ -780,6 +830,10 @@ struct Forecast {
           });
     field("training_run", "", "training on the option `tokens`; null: not given",
           &Self::training_run);
+    field("power", "",
+          "null: the device file states no board power, the GPU is divided, or the model has "
+          "embedding tables on several ranks",
+          &Self::power);
     field("memory", "", "over several ranks: of the rank that needs most", &Self::memory);
     field("kernels", "", "over several ranks: of one rank of each stage, over all micro-batches",
           &Self::kernels);
@@ -1093,6 +1147,7 @@ struct GenerationForecast {
   std::vector<CoursePoint> course;
   StepForecast prefill;
   StepForecast decode;
+  std::optional<PowerForecast> power;
   std::optional<VisionForecast> vision;
   std::optional<DraftForecast> drafts;
 
@@ -1318,6 +1373,10 @@ struct GenerationForecast {
     field("drafts", "", "speculative decoding; null: none", &Self::drafts);
     field("prefill", "", "the prefill step with the most tokens", &Self::prefill);
     field("decode", "", "the step in the middle of the output", &Self::decode);
+    field("power", "",
+          "of `request`, the batch or the single request; null: the device file states no board "
+          "power, or the GPU is divided",
+          &Self::power);
     field("kernels", "",
           "all kernels of one rank, with a pipeline of one of each stage; the decode step in the "
           "middle of each part of the output stands for all of that part",
@@ -1718,7 +1777,7 @@ struct KernelAnswer {
     using Self = KernelAnswer;
     field.is_document("KernelAnswer", "The kernels of one operator.");
     field("gpu", "", "id of the GPU", [](const Self& x) { return (x.asked.gpu); });
-    field("clocks", "", "the option `clocks`: boost, base or a number of MHz",
+    field("clocks", "", "the option `clocks`: boost, base, sustained or a number of MHz",
           [](const Self& x) { return (x.asked.clocks); });
     field("software", "", "whose kernels run the operator",
           [](const Self& x) { return (x.asked.software); });

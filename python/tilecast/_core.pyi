@@ -114,6 +114,47 @@ class TrainingRun(Record):
     """without restarts, checkpoints or evaluations [days]"""
     gpu_hours: float
     """of all GPUs together [hours]"""
+    energy_kwh: float | None
+    """of the GPUs' boards; null: power is not forecast [kWh]"""
+    cost: float | None
+    """of GPU hours and energy, as far as prices were given; null: none was"""
+    carbon_kg: float | None
+    """null: `carbon_g_per_kwh` is not given [kg]"""
+
+class Power(Record):
+    """Power and energy of the GPUs' boards, and what they cost; hosts, switches and cooling are not among them."""
+    power_w: float
+    """of one GPU, the mean of its time [W]"""
+    power_low_w: float
+    """80 % interval [W]"""
+    power_high_w: float
+    """80 % interval [W]"""
+    energy_j: float
+    """of all GPUs: of one pass or step, of a batch of generated text [J]"""
+    energy_low_j: float
+    """80 % interval [J]"""
+    energy_high_j: float
+    """80 % interval [J]"""
+    idle_w: float
+    """of a GPU that holds its clock and computes nothing [W]"""
+    limit_w: float
+    """the limit of the board, or the option `power_cap_w` [W]"""
+    clock_hz: float
+    """of the multiprocessors; where power holds it back, the mean [Hz]"""
+    held_back: bool
+    """the limit holds the clock below the highest one"""
+    energy_per_token_j: float | None
+    """null: the input is not tokens [J]"""
+    tokens_per_kwh: float | None
+    """null: the input is not tokens [1/kWh]"""
+    gpu_cost: float | None
+    """of energy_j's work at `price_per_gpu_hour`; null: no price was given"""
+    energy_cost: float | None
+    """of energy_j at `price_per_kwh`; null: no price was given"""
+    carbon_g: float | None
+    """of energy_j at `carbon_g_per_kwh`; null: not given [g]"""
+    cost_per_million_tokens: float | None
+    """both costs, as far as prices were given; null: no price, or the input is not tokens"""
 
 class MemoryParts(Record):
     """Bytes by what they are for."""
@@ -307,6 +348,15 @@ class RankTables(Record):
     sent_bytes: float
     """sums that the rank sends, those to itself included [bytes]"""
 
+class LaunchLine(Record):
+    """A command that starts software as the forecast or plan has it."""
+    software: str
+    """megatron, torchtitan or a server"""
+    command: str
+    """without the model's own options"""
+    without: str
+    """options that no flag of the software sets"""
+
 class Forecast(_Forecast):
     """The forecast of one pass or training step."""
     schema_version: int
@@ -361,6 +411,8 @@ class Forecast(_Forecast):
     """the same over the number of GPUs [1/s]"""
     training_run: TrainingRun | None
     """training on the option `tokens`; null: not given"""
+    power: Power | None
+    """null: the device file states no board power, the GPU is divided, or the model has embedding tables on several ranks"""
     memory: PassMemory
     """over several ranks: of the rank that needs most"""
     kernels: list[Kernel]
@@ -401,6 +453,8 @@ class Forecast(_Forecast):
     """the embedding tables of each rank of a recommendation model; other models have no such key"""
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+    launch: list[LaunchLine]
+    """commands that start such a training; empty: none is known"""
     assumptions: list[str]
     """what matters to the numbers, given or by default: dtype and where it comes from, attention, optimizer and its states, loss, recomputation, fusion, software, clock"""
     warnings: list[str]
@@ -791,6 +845,8 @@ class GenerationForecast(_GenerationForecast):
     """the prefill step with the most tokens"""
     decode: Step
     """the step in the middle of the output"""
+    power: Power | None
+    """of `request`, the batch or the single request; null: the device file states no board power, or the GPU is divided"""
     kernels: list[Kernel]
     """all kernels of one rank, with a pipeline of one of each stage; the decode step in the middle of each part of the output stands for all of that part"""
     roofs: list[Roof]
@@ -809,6 +865,8 @@ class GenerationForecast(_GenerationForecast):
     """a server under load; null: a static batch, or the longest request does not fit"""
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+    launch: list[LaunchLine]
+    """the command that starts such a server; empty: none is known"""
     assumptions: list[str]
     """what matters to the numbers, given or by default: dtypes of weights and cache, software, steps, share of the memory, load of experts, clock"""
     warnings: list[str]
@@ -1201,7 +1259,7 @@ class KernelAnswer(Record):
     gpu: str
     """id of the GPU"""
     clocks: str
-    """the option `clocks`: boost, base or a number of MHz"""
+    """the option `clocks`: boost, base, sustained or a number of MHz"""
     software: str
     """whose kernels run the operator"""
     reuse: str | None
@@ -1270,15 +1328,6 @@ class TrainingWinner(Record):
     """MFU, model FLOPs utilization: the model's FLOPs / (latency x peak FLOP/s of the GPUs for the dtype)"""
     utilization_ratio: float
     """HFU, hardware FLOPs utilization: the same with the FLOPs that checkpointing computes again"""
-
-class LaunchLine(Record):
-    """A command that starts software with the first candidate of a plan."""
-    software: str
-    """megatron, torchtitan or a server"""
-    command: str
-    """without the model's own options"""
-    without: str
-    """options of the candidate that no flag of the software sets"""
 
 class TrainingCandidate(Record):
     """One parallel configuration. Memory is that of the rank that needs most."""
@@ -2713,6 +2762,10 @@ class ForecastKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -2810,6 +2863,10 @@ class CompareGpusKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -2909,6 +2966,10 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -3008,6 +3069,10 @@ class StepOperationsKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -3107,6 +3172,10 @@ class OccupancyKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -3211,6 +3280,10 @@ class CompareKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/power_text.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
 #include "software/server_start.h"
@@ -104,6 +105,7 @@ void add_batch_times(Lines& lines, const GenerationForecast& f) {
           : "";
   lines.add("throughput", format_count(f.tokens_per_s) + " tokens/s",
             (f.continuous ? "written" : "output tokens of all sequences") + each);
+  if (f.power) add_power(lines, *f.power, f.continuous ? "request" : "batch");
 }
 
 /// nullptr for software that does not serve.

@@ -91,8 +91,8 @@ void add_software(Words& words, const Execution& e) {
 }
 
 void add_machine(Words& words, const Execution& e) {
-  words.push_back(e.clocks == "boost" || e.clocks == "base" ? e.clocks + " clock"
-                                                            : e.clocks + " MHz");
+  const bool named = e.clocks == "boost" || e.clocks == "base" || e.clocks == "sustained";
+  words.push_back(e.clocks.empty() ? "boost clock" : e.clocks + (named ? " clock" : " MHz"));
   if (e.predictor == PredictorKind::kRoofline)
     words.emplace_back("roofline of the data sheet, no measurements");
 }

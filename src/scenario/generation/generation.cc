@@ -50,6 +50,7 @@ class Generation {
     time_request(f);
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.value;
     add_totals(f);
+    add_power(f);
     if (o_.execution.skew_percent > 0 && served_.plan.ep > 1) find_mean_work(f);
     f.latency = f.request;
     f.utilization_ratio = utilization(f, 1 / f.request.value);
@@ -105,6 +106,7 @@ class Generation {
     f.continuous = o_.kind == RequestKind::kServe;
     f.used = asked_;
     f.used.execution.software = o_.execution.software;
+    f.used.execution.clocks = o_.execution.clocks;
     f.used.execution.skew_percent = served_skew(o_, served_.modules);
     f.used.execution.step_overhead_s = o_.execution.step_overhead_s;
     f.used.execution.sequence_overhead_s = o_.execution.sequence_overhead_s;
@@ -253,6 +255,15 @@ class Generation {
                 .tokens_per_step = tokens_per_step(s),
                 .time = time,
                 .weights_bytes = served_.drafter->weights_bytes()};
+  }
+
+  void add_power(GenerationForecast& f) const {
+    f.power = power_of({.kernels = f.kernels,
+                        .seconds = f.request,
+                        .stages = served_.plan.pp,
+                        .ranks = f.ranks,
+                        .tokens = static_cast<double>(o_.batch * o_.output)},
+                       served_.power(), o_.energy);
   }
 
   /// Kernels belong to a rank of each stage; totals are means over the stages.

@@ -8,6 +8,7 @@
 #include "ops/op_def.h"
 #include "request/load.h"
 #include "scenario/generation/common_prompts.h"
+#include "scenario/power.h"
 #include "scenario/timing.h"
 
 namespace tilecast {
@@ -131,6 +132,7 @@ ServingLoad make_load(const Request& o) {
 
 Request with_limits(const Request& request, const Device& device) {
   Request result = request;
+  complete_clocks(result, device, bundled_laws(), "boost");
   std::optional<int64_t>& most = result.load.max_num_seqs;
   if (most) return result;
   const SoftwareDef& asked = software_def(request.execution.software.value_or(default_server()));
