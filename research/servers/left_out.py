@@ -24,7 +24,7 @@ import sections  # noqa: E402
 SETTINGS = Path(__file__).resolve().parent / "settings.json"
 Point = Dict[str, Any]
 OVERHEADS_S = (0.004, 0.008, 0.012, 0.016, 0.02)
-LAUNCHES_US = {"vllm": (20,), "trtllm": (5, 35, 50, 65)}
+LAUNCHES_US = {"vllm": (20, 50, 65), "trtllm": (20, 50, 65)}
 # Software and version of the rows, and what they may take between steps and for each sequence, in microseconds.
 STEPS_US = {("sglang", ""): ((100, 0), (300, 0), (500, 0), (500, 5), (700, 5)),
             ("trtllm", "1.0.0rc3"): ((100, 0), (300, 0), (300, 15), (300, 30), (600, 15)),

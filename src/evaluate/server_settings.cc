@@ -162,8 +162,9 @@ std::vector<GivenOption> ServerSettings::options_of(const ServedRow& row) const 
   for (const OptionOfColumn& entry : kOptionsOfColumns)
     options[std::string(entry.option)] = cell(entry.column);
   // "gpt-oss-dev" is the name of an image, no version.
-  if (const std::string version = cell("version"); !version.empty() && is_digit(version.front()))
-    options["software-version"] = version;
+  std::string version = cell("version");
+  if (version.size() > 1 && version.front() == 'v' && is_digit(version[1])) version.erase(0, 1);
+  if (!version.empty() && is_digit(version.front())) options["software-version"] = version;
   options["concurrency"] = fmt::format("{}", row.clients);
   if (row.prompt) options["prompt"] = range_text(*row.prompt);
   if (row.output) options["output"] = range_text(*row.output);

@@ -100,6 +100,15 @@ TEST(ServerSettings, LaterRulesWinAndCellsAreFilledIn) {
   EXPECT_EQ(settings.why_skipped(made_up_server_row()), "");
 }
 
+TEST(ServerSettings, VersionsOfImagesAreVersionsOfSoftware) {
+  ServedRow row = made_up_server_row();
+  row.cells["version"] = "v0.5.9-rocm700-mi30x";
+  EXPECT_EQ(option_text_of(ServerSettings{}.options_of(row), "software-version"),
+            "0.5.9-rocm700-mi30x");
+  row.cells["version"] = "vision-dev";
+  EXPECT_EQ(option_text_of(ServerSettings{}.options_of(row), "software-version"), "(none)");
+}
+
 TEST(ServerSettings, RulesSkipRows) {
   const ServerSettings settings = ServerSettings::read(
       R"({"rules": [{"match": {"model": "owner--llama-3.2-1b"}, "skip": "why", "source": "s"}]})");

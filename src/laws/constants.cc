@@ -55,6 +55,8 @@ void IntervalConstants::describe(ConstantTable& table) {
   table.add("server_ttft_low_log", server_ttft_low_log);
   table.add("server_ttft_high_log", server_ttft_high_log);
   table.add("server_tpot_low_log", server_tpot_low_log);
+  table.add("server_itl_high_log", server_itl_high_log);
+  table.add("server_itl_low_log", server_itl_low_log);
   table.add("server_tpot_high_log", server_tpot_high_log);
 }
 
@@ -76,6 +78,7 @@ void LawConstants::describe(ConstantTable& table) {
   table.group("expert_exchange", expert_exchange);
   table.group("intervals", intervals);
   table.group("sharing", sharing);
+  table.group("power", power);
 }
 
 const LawConstants& bundled_laws() {

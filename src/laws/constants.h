@@ -14,6 +14,7 @@
 #include "laws/convolution.h"
 #include "laws/kernels.h"
 #include "laws/links.h"
+#include "laws/power.h"
 #include "laws/products.h"
 #include "laws/sharing.h"
 
@@ -31,7 +32,8 @@ struct ChipConstants {
 struct IntervalConstants {
   double dram_reached_share, unit_reached_share, explains_share, extrapolation_share,
       no_model_ratio, unmeasured_stream_high_log, unmeasured_rows_low_log, unmeasured_rows_high_log,
-      server_ttft_low_log, server_ttft_high_log, server_tpot_low_log, server_tpot_high_log;
+      server_ttft_low_log, server_ttft_high_log, server_tpot_low_log, server_tpot_high_log,
+      server_itl_low_log, server_itl_high_log;
 
   void describe(ConstantTable& table);
   bool operator==(const IntervalConstants&) const = default;
@@ -56,6 +58,7 @@ struct LawConstants {
   ExpertExchangeConstants expert_exchange;
   IntervalConstants intervals;
   SharingConstants sharing;
+  PowerConstants power;
 
   void describe(ConstantTable& table);
   bool operator==(const LawConstants&) const = default;

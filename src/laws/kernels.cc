@@ -43,6 +43,17 @@ void BlockRowsConstants::describe(ConstantTable& table) {
   table.add("second_reading_bytes_per_cycle", second_reading_bytes_per_cycle);
 }
 
+void MarlinExperts::describe(ConstantTable& table) {
+  table.add("mma_flops_per_cycle", mma_flops_per_cycle);
+  table.add("reached_ratio", reached_ratio);
+  table.add("conversion_cycles", conversion_cycles);
+  table.add("activation_passes", activation_passes);
+  table.add("least_fill", least_fill);
+  table.add("column_multiple", column_multiple);
+  table.add("reduction_multiple", reduction_multiple);
+  table.add("tile_rows", tile_rows);
+}
+
 void CdnaExperts::describe(ConstantTable& table) {
   table.add("tile_rows", tile_rows);
   table.add("tile_columns", tile_columns);
@@ -67,6 +78,7 @@ void ExpertsConstants::describe(ConstantTable& table) {
   table.add("l2_fit_ratio", l2_fit_ratio);
   table.add("l2_fit_span_ratio", l2_fit_span_ratio);
   table.add("dram_time_ratio", dram_time_ratio);
+  table.group("marlin", marlin);
   table.group("cdna3", cdna3);
 }
 

@@ -49,6 +49,16 @@ struct BlockRowsConstants {
   bool operator==(const BlockRowsConstants&) const = default;
 };
 
+/// Marlin's layers of experts: weights of few bits are converted and multiplied by mma.sync.
+struct MarlinExperts {
+  double mma_flops_per_cycle, reached_ratio, conversion_cycles, activation_passes, least_fill,
+      column_multiple, reduction_multiple;
+  std::vector<double> tile_rows;
+
+  void describe(ConstantTable& table);
+  bool operator==(const MarlinExperts&) const = default;
+};
+
 /// Fused layers of experts from CDNA 3 on, beside what they share with products
 /// (tensor_matmul.cdna3).
 struct CdnaExperts {
@@ -67,6 +77,7 @@ struct ExpertsConstants {
   std::vector<double> tile_rows;
   double tile_columns, hbm_j_per_flop, gddr_j_per_flop, l2_fit_ratio, l2_fit_span_ratio,
       dram_time_ratio;
+  MarlinExperts marlin;
   CdnaExperts cdna3;
 
   void describe(ConstantTable& table);

@@ -39,6 +39,8 @@ extern const LayoutDef kOwnModelLayout;
 extern const LayoutDef kOwnDeviceLayout;
 extern const LayoutDef kOwnModelKernelsLayout;
 extern const LayoutDef kOwnPairsLayout;
+extern const LayoutDef kOwnPowerLayout;
+extern const LayoutDef kOwnTraceLayout;
 
 namespace {
 
@@ -101,7 +103,8 @@ std::string unpack_xz(const std::string& /*packed*/, const std::string& where) {
 const LayoutDef* const kLayouts[] = {&kNeusightLayout,         &kNcclLayout,
                                      &kServingAllReduceLayout, &kDeepEpLayout,
                                      &kDeepEpLowLatencyLayout, &kPipeWeaveCollectivesLayout,
-                                     &kVidurNetworkLayout,     &kAiterProductsLayout,
+                                     &kVidurNetworkLayout,     &kOwnPowerLayout,
+                                     &kOwnTraceLayout,         &kAiterProductsLayout,
                                      &kAiterExpertsLayout,     &kServedLayersLayout,
                                      &kOwnKernelLayout,        &kOwnModelLayout,
                                      &kAiconfiguratorLayout,   &kVidurLayout,

@@ -26,6 +26,8 @@ struct Conditions {
   /// 16-bit products are summed in 16 bits, as in a BLAS's half precision; else in FP32, as
   /// frameworks do.
   bool half_sums = false;
+  /// Of experts whose weights have fewer bits than what they multiply.
+  MoeBackend moe_backend = MoeBackend::kAuto;
   bool operator==(const Conditions&) const = default;
 };
 

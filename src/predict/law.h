@@ -33,6 +33,8 @@ struct LawTime {
   double fused_s = 0;
   /// Time of an earlier version's kernel over that of the measured one, which the law describes.
   double version_ratio = 1;
+  /// The residual was learned from other kernels and says nothing of this one.
+  bool stands_alone = false;
 };
 using Law = LawTime (*)(const Kernel& kernel, const Chip& chip, const Conditions& conditions);
 

@@ -54,9 +54,60 @@ double single_precision_product_s(const Layer& layer, double n, double k, const 
   return single_precision_law(product, chip, conditions).seconds;
 }
 
+/// Whether Marlin's kernels compute the layer: they convert weights to 16 bits.
+bool runs_marlin(const Kernel& kernel, const Conditions& conditions) {
+  return conditions.moe_backend == MoeBackend::kMarlin && converts_weights(kernel);
+}
+
+double padded(double size, double multiple) { return std::ceil(size / multiple) * multiple; }
+
+/// Marlin's layer: its blocks share the work evenly, so there are no waves; a weight is converted
+/// once for each tile of an expert's tokens.
+LawTime marlin_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
+  const MarlinExperts& c = chip.laws.experts.marlin;
+  const auto& e = std::get<Experts>(kernel.shape);
+  const double experts = std::max(1.0, e.active_experts);
+  const double tokens = std::max(1.0, e.assignments / experts);
+  // The tile is chosen by the tokens of all experts, busy or not.
+  const double mean = e.assignments * static_cast<double>(e.ranks) /
+                      std::max(1.0, static_cast<double>(e.num_experts));
+  const auto tile = std::find_if(c.tile_rows.begin(), c.tile_rows.end(),
+                                 [&](double rows) { return mean / rows < c.least_fill; });
+  const double rows = tile == c.tile_rows.end() ? c.tile_rows.back() : *tile;
+  const double io_bytes = 2.0 * static_cast<double>(kernel.write_bytes);
+  const double weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes);
+  // Both products' columns and reductions are padded, so that either dimension has both multiples.
+  const double hidden = padded(static_cast<double>(e.hidden_dim), c.column_multiple);
+  const double ffn = padded(static_cast<double>(e.ffn_dim), c.reduction_multiple);
+  const double padding =
+      hidden * ffn / static_cast<double>(e.hidden_dim) / static_cast<double>(e.ffn_dim);
+  const double weights =
+      padding * static_cast<double>(kernel.flops) / 2 / std::max(1.0, e.assignments);
+  const double sheet = chip.device.matmul_peak(kernel.compute_dtype()) / chip.sms / chip.clock_hz;
+  const double rate = std::min(sheet, c.mma_flops_per_cycle);
+  const double tile_cycles =
+      weights * (2 * rows / rate * c.reached_ratio * chip.units + c.conversion_cycles * chip.units);
+  const double compute_s =
+      chip.seconds(experts * std::ceil(tokens / rows) * tile_cycles / chip.sms);
+  const double weights_s = padding * weight_bytes / chip.dram_bytes_per_s;
+  constexpr double kHiddenPasses = 2, kInnerPasses = 3;
+  const double elements = e.assignments * (kHiddenPasses * hidden + kInnerPasses * ffn);
+  const double activations_s =
+      c.activation_passes * elements * element_bytes(kernel.dtype) / chip.dram_bytes_per_s;
+  const double start_s = launch_latency_s(traits_of(conditions.software).expert_launches_us, chip);
+  LawTime law{start_s + std::max(weights_s, compute_s) + activations_s,
+              {},
+              start_s,
+              weights_s + activations_s,
+              compute_s};
+  law.stands_alone = true;
+  return law;
+}
+
 }  // namespace
 
 LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
+  if (runs_marlin(kernel, conditions)) return marlin_law(kernel, chip, conditions);
   if (chip.cdna3 && kernel.compute_dtype() != DType::kFp32)
     return cdna_experts_law(kernel, chip, conditions);
   constexpr double kFewest = 1e-9;  // no division by zero

@@ -160,7 +160,7 @@ void estimate_learned(KernelKind kind, const CostBatch& batch, const Weights& we
       row.feature = missing;
     }
     // A calibration of matrix units says nothing about the lanes that multiply FP32.
-    if (coverage.other_unit) log_factors[r] = 0;
+    if (coverage.other_unit || row.law.stands_alone) log_factors[r] = 0;
     Spread spread = spread_of(applied, coverage, size_of(row.law.seconds));
     if (calibrated.weight > 0) calibrate_spread(calibrated, spread);
     // A factor below 1 says that the launches that are fused were shorter, too.

@@ -14,10 +14,15 @@ std::vector<OptionDef> token_options();
 
 /// The options among them about GPUs: the layout of a server, several servers, drafts.
 std::vector<OptionDef> deployment_options();
+/// When a server looks for requests and starts them, and how it launches its steps.
+std::vector<OptionDef> scheduling_options();
 
 /// How many GPUs there are and how they share layers: the same for both. `otherwise`: what runs
 /// without a cluster.
 std::vector<OptionDef> cluster_options(const std::string& otherwise);
+
+/// Power, and what it costs.
+std::vector<OptionDef> energy_options();
 
 /// The options of training on several ranks.
 std::vector<OptionDef> parallel_options();

@@ -124,6 +124,24 @@ TEST(Requests, OptionsOfOtherKindsAreRefused) {
   EXPECT_NO_THROW(check_request({.kind = RequestKind::kServe, .load = {.rate = 2}}));
 }
 
+TEST(Requests, SchedulersHaveTheirOwnOptions) {
+  Request server{.kind = RequestKind::kServe, .load = {.rate = 2}};
+  server.execution.software = software_of("sglang");
+  server.scheduling.recv_interval = 4;
+  EXPECT_NO_THROW(check_request(server));
+  server.execution.software = software_of("vllm");
+  EXPECT_ERROR(check_request(server), kInput,
+               "`scheduler-recv-interval`: vLLM has no such setting; it is SGLang's");
+  server.scheduling = {.batch_wait_timeout_iters = 20};
+  EXPECT_ERROR(check_request(server), kInput, "it is TensorRT-LLM's");
+  server.execution.software = software_of("trtllm");
+  EXPECT_ERROR(check_request(server), kInput, "belong together");
+  server.scheduling.batch_wait_max_tokens_ratio = 0.9;
+  EXPECT_NO_THROW(check_request(server));
+  server.scheduling = {.attention_dp_batching_wait_iters = 10};
+  EXPECT_ERROR(check_request(server), kInput, "needs `attention-dp-timeout-iters`");
+}
+
 TEST(Requests, BatchesAreDividedWholly) {
   const auto pass = [](int64_t batch, int64_t dp, int64_t microbatches) {
     Request request{.mode = Mode::kTraining};

@@ -24,6 +24,14 @@ Engine::Engine(const ServerPool& pool, const EngineShared& shared, int64_t prefi
       lanes_(static_cast<size_t>(pool.limits.pp)),
       stage_free_(static_cast<size_t>(pool.limits.pp), 0) {
   limits_.max_num_seqs = (limits_.max_num_seqs + limits_.pp - 1) / limits_.pp;
+  if (shared.prefix != nullptr) {
+    for (const FreeBlocks& blocks : free_blocks_) {
+      if (limits_.host_blocks > 0) host_caches_.emplace_back(limits_.host_blocks);
+      prefix_caches_.emplace_back(blocks.count, *shared.prefix,
+                                  host_caches_.empty() ? nullptr : &host_caches_.back());
+    }
+    for (size_t r = 0; r < free_blocks_.size(); ++r) free_blocks_[r].cache = &prefix_caches_[r];
+  }
   for (Lane& lane : lanes_) {
     for (FreeBlocks& blocks : free_blocks_)
       lane.ranks.emplace_back(limits_, shared.requests, blocks);
@@ -40,6 +48,16 @@ int64_t Engine::preemptions() const {
   return all;
 }
 
+void Engine::add_prefix_use(PrefixUse& use) const {
+  for (const PrefixCache& cache : prefix_caches_) {
+    use.hits += cache.hit_tokens();
+    use.evicted += cache.evicted_blocks() * limits_.block_tokens;
+    use.cached += cache.cached_blocks() * limits_.block_tokens;
+    use.host_hits += cache.host_hit_tokens();
+    if (cache.host() != nullptr) use.host_cached += cache.host()->blocks() * limits_.block_tokens;
+  }
+}
+
 double Engine::next_of(const Lane& lane) const {
   if (lane.running) return lane.end_s;
   return lane.has_work && !lane.blocked ? std::max(lane.ready_s, stage_free_.front()) : kNever;
@@ -51,8 +69,54 @@ double Engine::earliest_s() const {
   return next;
 }
 
+/// Whether a request that comes now is seen later than at the start of the next step: that one is
+/// formed already, or the server does not look before each step.
+bool Engine::sees_later(const Lane& lane) const {
+  return lanes_.size() == 1 && (limits_.schedules_ahead || limits_.poll_steps > 1) &&
+         (lane.running || lane.goes_on);
+}
+
+void Engine::take_unseen(Lane& lane) {
+  for (const auto& [rank, request] : lane.unseen) lane.ranks[rank].waiting.push_back(request);
+  lane.unseen.clear();
+}
+
+/// Takes the requests that came, if the server looks before it forms this step.
+void Engine::look(Lane& lane) {
+  if (lane.unlooked_steps % limits_.poll_steps == 0) take_unseen(lane);
+}
+
+/// TensorRT-LLM with data-parallel ranks (attention_dp_config.enable_balance): prompts wait until
+/// each rank has one, and then for more, so that all compute prompts at once.
+bool Engine::holds_prompts(Lane& lane) const {
+  if (limits_.rank_wait_steps == 0 || lane.ranks.size() == 1) return false;
+  bool all_start = true, all_decode = true, any_starts = false;
+  for (const ServerState& state : lane.ranks) {
+    if (state.scheduler.startable_tokens == nullptr) return false;
+    const bool starts = state.scheduler.startable_tokens(state) > 0;
+    any_starts = any_starts || starts;
+    all_start = all_start && starts;
+    all_decode = all_decode && !state.running.empty();
+  }
+  if (!any_starts) return false;
+  if (all_start) {
+    lane.rank_wait_steps = 0;
+    if (!all_decode) return false;
+    if (lane.rank_batch_steps < limits_.rank_batch_steps) {
+      lane.rank_batch_steps += 1;
+      return true;
+    }
+    lane.rank_batch_steps = 0;
+    return false;
+  }
+  lane.rank_wait_steps += 1;
+  if (all_decode && lane.rank_wait_steps < limits_.rank_wait_steps) return true;
+  lane.rank_wait_steps = 0;
+  return false;
+}
+
 /// Requests go to the data-parallel rank and batch with the fewest.
-void Engine::receive(size_t request, double at_s) {
+std::pair<Engine::Lane*, size_t> Engine::next_place() {
   Lane* to = nullptr;
   size_t rank = 0;
   for (Lane& lane : lanes_) {
@@ -62,8 +126,29 @@ void Engine::receive(size_t request, double at_s) {
       rank = r;
     }
   }
+  return {to, rank};
+}
+
+double Engine::read_host(size_t request, double at_s) {
+  if (host_caches_.empty() || shared_.prefix->host_load != "beside_steps") return at_s;
+  const auto [lane, rank] = next_place();
+  ServedRequest& r = lane->ranks[rank].request(request);
+  const int64_t blocks = lane->ranks[rank].find_prefix(r).host_blocks;
+  if (blocks == 0) return at_s;
+  r.host_read = true;
+  host_free_s_ = std::max(host_free_s_, at_s) + limits_.host_block_s * static_cast<double>(blocks);
+  return host_free_s_;
+}
+
+void Engine::receive(size_t request, double at_s) {
+  const auto [to, rank] = next_place();
+  bool later = sees_later(*to);
   if (to->running) {
-    cut(*to, at_s);
+    // The step after this one is one of those that run: it is the last of them.
+    if (later && limits_.poll_steps == 1 && cut(*to, at_s, 1))
+      later = false;
+    else
+      cut(*to, at_s, 0);
     to->arrived = true;
   }
   end_decode_run(*to);
@@ -71,7 +156,10 @@ void Engine::receive(size_t request, double at_s) {
   // Of a prefill worker's request the first token is there.
   if (to->ranks[rank].request(request).written > 0)
     to->first_tokens.emplace_back(shared_.times[request].first_s, 1);
-  to->ranks[rank].waiting.push_back(request);
+  if (later)
+    to->unseen.emplace_back(rank, request);
+  else
+    to->ranks[rank].waiting.push_back(request);
   to->has_work = true;
   to->in_flight[rank] += 1;
   in_flight_ += 1;
@@ -99,8 +187,10 @@ void Engine::begin(Lane& lane, double until_s) {
   lane.arrived = false;
   if (lane.decode_run.left() > 1 && continue_decode_run(lane, until_s)) return;
   end_decode_run(lane);
+  if (!limits_.schedules_ahead) look(lane);
   lane.batches.resize(lane.ranks.size());
-  bool undisturbed = true, empty = true;
+  const bool holds = holds_prompts(lane);
+  bool undisturbed = true, empty = true, held = false;
   for (size_t r = 0; r < lane.ranks.size(); ++r) {
     ServerState& state = lane.ranks[r];
     lane.step[r].clear();
@@ -109,13 +199,23 @@ void Engine::begin(Lane& lane, double until_s) {
       continue;
     }
     const int64_t preempted = state.preemptions;
+    state.holds = holds;
     state.scheduler.schedule(state, lane.step[r]);
     undisturbed = undisturbed && state.preemptions == preempted;
     empty = empty && lane.step[r].empty();
+    held = held || state.holds;
     describe(state, lane.step[r], lane.batches[r]);
   }
-  if (empty) return wait(lane);
-  run(lane, undisturbed);
+  lane.goes_on = false;
+  if (empty) {
+    take_unseen(lane);
+    return wait(lane);
+  }
+  // Those who are held or not seen may be in one of the next steps.
+  const bool alike = !held && lane.unseen.empty();
+  if (limits_.schedules_ahead) look(lane);
+  run(lane, undisturbed && alike);
+  if (!alike) lane.arrived = true;
 }
 
 /// The other batches hold the cache, or what they have preempted comes first.
@@ -162,8 +262,8 @@ void Engine::grow(Lane& lane) {
 /// Whether the request is answered.
 bool Engine::advance_request(ServerState& state, const Scheduled& s, int64_t steps, double at_s) {
   ServedRequest& request = state.request(s.request);
-  const bool first = request.written == 0;
-  if (request.decodes() && limits_.tokens_per_step > 1) {
+  const bool first = request.written == 0, decodes = request.decodes();
+  if (decodes && limits_.tokens_per_step > 1) {
     request.ahead += limits_.tokens_per_step * static_cast<double>(steps);
     const auto whole = static_cast<int64_t>(request.ahead + 1e-9);
     const int64_t gained = std::min(whole, request.spec.output - request.written);
@@ -173,6 +273,7 @@ bool Engine::advance_request(ServerState& state, const Scheduled& s, int64_t ste
   } else {
     request.computed += s.tokens + steps - 1;
     request.written += steps - 1;
+    if (!decodes) state.note_prompt(request);
     if (request.remaining() > 0) return false;  // more of the prompt is to come
     request.written += 1;
   }
@@ -184,6 +285,10 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
   if (!lane.running) return;  // it waits
   lane.running = false;
   lane.ready_s = lane.end_s;
+  const bool decoded = std::all_of(lane.batches.begin(), lane.batches.end(),
+                                   [](const ServingBatch& batch) { return batch.prompts.empty(); });
+  // After prompts it looks in any case.
+  lane.unlooked_steps = decoded ? lane.unlooked_steps + lane.steps : 0;
   for (Lane& each : lanes_) {
     if (each.blocked) each.ready_s = std::max(each.ready_s, lane.end_s);
     each.blocked = false;
@@ -198,8 +303,13 @@ void Engine::finish(Lane& lane, std::vector<Answered>& answered) {
   }
   if (lane.in_decode_run || lane.taken) return;
   finish_step(lane, answered);
-  lane.has_work = std::any_of(lane.ranks.begin(), lane.ranks.end(),
-                              [](const ServerState& state) { return !state.idle(); });
+  const auto works = [&] {
+    return std::any_of(lane.ranks.begin(), lane.ranks.end(),
+                       [](const ServerState& state) { return !state.idle(); });
+  };
+  lane.goes_on = works();
+  if (!lane.goes_on) take_unseen(lane);
+  lane.has_work = works();
 }
 
 void Engine::finish_step(Lane& lane, std::vector<Answered>& answered) {
@@ -213,7 +323,7 @@ void Engine::finish_step(Lane& lane, std::vector<Answered>& answered) {
       const bool answers = advance_request(state, s, lane.steps, lane.end_s);
       first_tokens += !begun && state.request(s.request).written > 0 && !answers ? 1 : 0;
       if (!answers) continue;
-      state.release(state.request(s.request));
+      state.finish(state.request(s.request));
       in_flight_ -= 1;
       lane.in_flight[r] -= 1;
       answered.push_back({s.request, lane.end_s});

@@ -103,9 +103,31 @@ void Engine::find_time(Lane& lane, int64_t steps) {
   lane.step_s = std::accumulate(lane.stage_s.begin(), lane.stage_s.end(), 0.0);
 }
 
+/// The time in which GPUs read what the next step needs of the host's memory.
+double Engine::host_blocks_s(const Lane& lane) const {
+  int64_t blocks = 0;
+  for (const ServerState& state : lane.ranks) blocks = std::max(blocks, state.host_blocks);
+  return limits_.host_block_s * static_cast<double>(blocks);
+}
+
+void Engine::add_host_time(Lane& lane) {
+  const double read_s = host_blocks_s(lane);
+  for (ServerState& state : lane.ranks) state.host_blocks = 0;
+  if (read_s == 0) return;
+  double more_s = read_s;
+  if (shared_.prefix->host_load == "by_layer") {
+    // Each layer waits for its own blocks only: the longer of both, and one layer of the other.
+    const double longer = std::max(read_s, lane.step_s), shorter = std::min(read_s, lane.step_s);
+    more_s = longer + shorter / static_cast<double>(limits_.layers) - lane.step_s;
+  }
+  lane.stage_s.front() += more_s;
+  lane.step_s += more_s;
+}
+
 void Engine::run(Lane& lane, bool undisturbed) {
   lane.steps = undisturbed ? alike_steps(lane) : 1;
   find_time(lane, lane.steps);
+  add_host_time(lane);
   // Worth a run: a request has cut a jump, or batches take turns.
   if (lanes_.size() > 1)
     lane.alike = limits_.longest_jump > 1;
@@ -176,15 +198,19 @@ void Engine::place(Lane& lane) {
   if (lanes_.size() > 1) account(lane, 0);
 }
 
-/// A request comes while several steps run: those that have not begun are not alike any more.
-void Engine::cut(Lane& lane, double at_s) {
-  if (lanes_.size() > 1 || lane.steps == 1 || lane.taken) return;
-  const double steps = std::ceil((at_s - lane.start_s) / lane.step_s);
-  if (steps >= static_cast<double>(lane.steps)) return;
-  lane.steps = std::max<int64_t>(1, static_cast<int64_t>(steps));
+/// A request comes while several steps run: those that have not begun are not alike any more, but
+/// for so many further ones. False: there are none of these.
+bool Engine::cut(Lane& lane, double at_s, int64_t further) {
+  if (lanes_.size() > 1 || lane.steps == 1 || lane.taken) return false;
+  const double begun = std::max(1.0, std::ceil((at_s - lane.start_s) / lane.step_s));
+  const double steps = begun + static_cast<double>(further);
+  if (steps > static_cast<double>(lane.steps)) return false;
+  if (steps == static_cast<double>(lane.steps)) return true;
+  lane.steps = static_cast<int64_t>(steps);
   if (!lane.in_decode_run) lane.alike = true;
   lane.end_s = lane.start_s + lane.step_s * static_cast<double>(lane.steps);
   stage_free_.front() = lane.end_s;
+  return true;
 }
 
 int64_t Engine::all_free() const {

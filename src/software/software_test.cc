@@ -95,7 +95,8 @@ constexpr const char* kWithEarlier = R"({"schema_version": 1, "name": "ours", "t
   {"before": "0.14", "costs": {"step_overhead_s": {"value": 1, "unit": "s", "source": "a test"},
                                "host_launch_s": {"value": 2, "unit": "s", "source": "a test"}}},
   {"before": "0.9.2", "costs": {"step_overhead_s": {"value": 3, "unit": "s", "source": "a test"}},
-   "traits": {"compiles_gates": {"value": false, "source": "a test"}}}]})";
+   "traits": {"compiles_gates": {"value": false, "source": "a test"}},
+   "server": {"captured_tokens": {"value": 7, "unit": "1", "source": "a test"}}}]})";
 
 TEST(Software, AnEarlierVersionStatesWhatDiffersFromTheNext) {
   std::vector<SoftwareDef> table = table_with(kWithEarlier);
@@ -110,6 +111,7 @@ TEST(Software, AnEarlierVersionStatesWhatDiffersFromTheNext) {
   expected.before = "0.9.2";
   expected.costs.step_overhead_s = 3;
   expected.traits.compiles_gates = false;
+  expected.server.captured_tokens = 7;
   EXPECT_EQ(table[1], expected);
 }
 

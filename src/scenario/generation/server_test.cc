@@ -46,6 +46,33 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
                           [](const Warning& w) { return w.code == WarningCode::kOverloaded; }));
 }
 
+/// Steps of few tokens are graphs but for attention, in vLLM.
+TEST(Server, ShortPromptsAreGraphsInPieces) {
+  const auto first_token_s = [](int64_t prompt, CudaGraphMode mode) {
+    Request options{.kind = RequestKind::kGenerate, .prompt = prompt, .output = 2};
+    options.execution.cudagraph_mode = mode;
+    return forecast_text("llama-3-8b", "H100", options).ttft.value;
+  };
+  const double pieces = first_token_s(128, CudaGraphMode::kFullAndPiecewise);
+  EXPECT_LT(pieces, 0.6 * first_token_s(128, CudaGraphMode::kFullDecodeOnly));
+  EXPECT_DOUBLE_EQ(first_token_s(513, CudaGraphMode::kFullAndPiecewise),
+                   first_token_s(513, CudaGraphMode::kFullDecodeOnly));
+}
+
+TEST(Server, GraphsTakeLongerOnAmdWithEarlierSglang) {
+  const auto token_s = [](const char* gpu, const char* version) {
+    Request options{.kind = RequestKind::kGenerate, .prompt = 128, .output = 2};
+    options.execution.software = software_of("sglang");
+    options.execution.software_version = version;
+    return forecast_text("llama-3-8b", gpu, options).tpot.value;
+  };
+  // 7 us for each of some 300 to 400 kernels.
+  const double more_s = token_s("MI300X", "0.5.9") - token_s("MI300X", "0.5.12");
+  EXPECT_GT(more_s, 2.1e-3);
+  EXPECT_LT(more_s, 3.2e-3);
+  EXPECT_DOUBLE_EQ(token_s("H200", "0.5.9"), token_s("H200", "0.5.12"));
+}
+
 /// Requests and tokens of a second are what is offered, whatever chance does to the arrivals.
 TEST(Server, OneThatKeepsUpAnswersWhatIsOffered) {
   for (const char* const software : {"vllm", "sglang", "trtllm"}) {

@@ -33,6 +33,12 @@ inline LoadSpread tpot_spread(const Forecaster& forecaster) {
   return {c.server_tpot_low_log, c.server_tpot_high_log};
 }
 
+/// Of the times between tokens.
+inline LoadSpread itl_spread(const Forecaster& forecaster) {
+  const IntervalConstants& c = forecaster.impl().weights.laws.intervals;
+  return {c.server_itl_low_log, c.server_itl_high_log};
+}
+
 /// A time under load. Its interval joins that of a single request, relative to its time, and the
 /// load's own spread as independent errors. Without an interval of a single request it has none.
 inline Interval under_load(const Interval& alone, double seconds, const LoadSpread& spread) {

@@ -151,16 +151,10 @@ StepCosts::StepCosts(const ServedModel& served, size_t part, const std::vector<i
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),
                    require_op("data_reduce_scatter")} {
-  launch_s_ = known.of(part, KnownTimes::What::kLaunch, {}, [this] { return launches_s(); });
+  const Graph graph = step_graph(served, {{1, 1, 1}}, part);
+  launches_ = count_launches(lower(graph));
   if (served_.stages[part].layers.has_start)
     images_s_ = known.of(part, KnownTimes::What::kImages, {}, [this] { return images_s(); });
-}
-
-double StepCosts::launches_s() const {
-  const TimedStep step = time_step(served_, {{1, 1, 1}}, StepLaunch::kCudaGraph, part_);
-  double launches = 0;
-  for (const double count : step.program.kernel_counts()) launches += count;
-  return launches * *served_.asked.execution.host_launch_s;
 }
 
 double StepCosts::images_s() const {
@@ -279,14 +273,16 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
   if (layers.has_end) seconds += head_.at({sequences});
   seconds += longest.decode_s;
   seconds += longest.prompts_s;
-  // As in a static batch: decode steps are CUDA graphs, kernels of prompts are launched one by one.
   const bool graphs = served_.asked.execution.cuda_graphs && decodes;
   if (ranks.size() > 1) {
     const double each = graphs ? tokens : all_tokens / static_cast<double>(ranks.size());
     seconds += (decodes ? decode_experts_ : experts_).at({each});
   }
-  seconds = starts * images_s_ + (graphs ? seconds : std::max(seconds, launch_s_)) +
-            step_overhead_s(served_, part_, running);
+  if (graphs) seconds += graph_launches_s(served_, launches_.all);
+  const bool mixed = longest.decode_s > 0 && longest.prompts_s > 0;
+  const double host_s = graphs ? 0 : launching_s(served_, launches_, tokens, mixed);
+  seconds =
+      starts * images_s_ + std::max(seconds, host_s) + step_overhead_s(served_, part_, running);
   return layers.has_end ? seconds + drafts : seconds + send_.at({tokens});
 }
 

@@ -71,7 +71,6 @@ class KnownTimes {
     kLater,
     kDraft,
     kDraftFresh,
-    kLaunch,
     kImages
   };
   using Sizes = std::array<int64_t, 3>;
@@ -105,7 +104,6 @@ class StepCosts {
   Kind kind_of(const Node& node) const;
   double kind_s(const StepGroup& group, Kind kind, bool decode);
   const StepKernels& kernels_of(const StepGroup& group);
-  double launches_s() const;
   double images_s() const;
   template <size_t D, typename Value>
   LazyGrid<D> grid(KnownTimes::What what, Value value);
@@ -132,7 +130,7 @@ class StepCosts {
   /// Drafts of a decode step, by sequences and keys; of new prompts, by prompts and tokens.
   LazyGrid<2> draft_, draft_fresh_;
   double images_s_ = 0;  ///< the vision tower for the images of one prompt
-  double launch_s_ = 0;  ///< time to launch the kernels of a step one by one
+  StepLaunches launches_;
   OpId experts_ops_[5];
 };
 

@@ -1,7 +1,9 @@
 #include "scenario/generation/step_timer.h"
 
 #include <algorithm>
+#include <span>
 
+#include "devices/vendor.h"
 #include "scenario/hidden_latency.h"
 
 namespace tilecast {
@@ -16,8 +18,10 @@ bool decodes(const ServedModel& served, const std::vector<StepGroup>& groups) {
 
 /// The times of the kernels of a step of the model. Collectives take the time of the plan's groups;
 /// with tensor parallelism alone, of GPUs joined as on a node.
+/// `counts`: how often each kernel runs.
 std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& graph,
-                                     const Program& program, bool decode) {
+                                     const Program& program, std::span<const double> counts,
+                                     bool decode) {
   std::vector<KernelTime> times(program.kernels.size());
   const Conditions conditions = served.conditions();
   served.predictor().predict(program.kernels, served.device, conditions, times);
@@ -27,6 +31,11 @@ std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& gra
     price_collectives(plan, graph, program,
                       decode ? ExpertKernels::kLowLatency : ExpertKernels::kNormal,
                       conditions.software, times);
+  const PowerTerms power = served.power();
+  if (const std::optional<BoardPower> board = power.board()) {
+    add_energies(*board, program.kernels, power.clock_share(), times);
+    if (power.holds()) hold_power(*board, {program.kernels, counts}, times);
+  }
   return times;
 }
 
@@ -36,9 +45,8 @@ std::vector<bool> hidden_in(const ServedModel& served, const Program& program) {
              : std::vector<bool>(program.kernels.size(), false);
 }
 
-void run_step(const ServedModel& served, TimedStep& s, StepLaunch launch) {
-  const double host_launch_s =
-      launch == StepLaunch::kHost ? *served.asked.execution.host_launch_s : 0;
+/// `host_launch_s`: for each kernel; 0: the step is a graph.
+void run_step(TimedStep& s, double host_launch_s) {
   s.timeline = run_program(s.program, s.times, host_launch_s);
   s.totals = totals_of(s.timeline, s.program.kernel_counts(), s.times);
 }
@@ -51,28 +59,72 @@ void add_seconds(Totals& totals, double more_s) {
 TimedStep time_share(const ServedModel& served, const ServedStage& layers,
                      std::vector<StepGroup> groups, StepLaunch launch) {
   const bool decode = decodes(served, groups);
+  double tokens = 0;
+  for (const StepGroup& group : groups)
+    tokens += static_cast<double>(group.sequences) * static_cast<double>(group.tokens);
   TimedStep s;
   s.graph = step_graph(served, layers, std::move(groups));
   s.program = lower(s.graph);
-  s.times = kernel_times(served, s.graph, s.program, decode);
+  s.times = kernel_times(served, s.graph, s.program, s.program.kernel_counts(), decode);
   const std::vector<bool> hides = hidden_in(served, s.program);
   for (size_t i = 0; i < hides.size(); ++i) {
     if (hides[i]) hide_latency(s.program.kernels[i], served.device, s.times[i]);
   }
-  run_step(served, s, launch);
-  if (layers.layers.has_end) return s;
-  s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
-  add_seconds(s.totals, s.send_s);
+  const StepLaunches launches = count_launches(s.program);
+  if (launch == StepLaunch::kCudaGraph) {
+    run_step(s, 0);
+    add_seconds(s.totals, graph_launches_s(served, launches.all));
+  } else {
+    run_step(s, launching_s(served, launches, tokens, false) / std::max(1.0, launches.all));
+  }
   return s;
 }
 
 }  // namespace
 
+StepLaunches count_launches(const Program& program) {
+  StepLaunches counts;
+  bool in_attention = false;
+  for (const Launch& launch : program.launches) {
+    const auto count = static_cast<double>(program.count(launch));
+    const bool is_attention = launch.node->role == Role::kGroup;
+    counts.all += count;
+    if (is_attention) counts.pieces += count;
+    // Each call ends a graph, and another one follows.
+    if (is_attention && !in_attention) {
+      counts.pieces += count;
+      counts.attention += count;
+    }
+    in_attention = is_attention;
+  }
+  return counts;
+}
+
+double launching_s(const ServedModel& served, const StepLaunches& launches, double tokens,
+                   bool mixed) {
+  const Execution& e = served.asked.execution;
+  const ServerDefaults& server = software_def(served.conditions().software).server;
+  const CudaGraphMode mode = e.cudagraph_mode.value_or(
+      server.captures_pieces ? CudaGraphMode::kFullAndPiecewise : CudaGraphMode::kFullDecodeOnly);
+  const auto captured =
+      static_cast<double>(e.max_cudagraph_capture_size.value_or(server.captured_tokens));
+  const bool pieces =
+      e.cuda_graphs && mode == CudaGraphMode::kFullAndPiecewise && tokens <= captured;
+  const double kernels =
+      (pieces ? launches.pieces : launches.all) + (mixed ? launches.attention : 0);
+  return kernels * *e.host_launch_s;
+}
+
 TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, StepLaunch launch,
                     size_t stage) {
   int64_t sequences = 0;
   for (const StepGroup& group : groups) sequences += group.sequences;
-  TimedStep s = time_share(served, served.stages[stage], std::move(groups), launch);
+  const ServedStage& layers = served.stages[stage];
+  TimedStep s = time_share(served, layers, std::move(groups), launch);
+  if (!layers.layers.has_end) {
+    s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
+    add_seconds(s.totals, s.send_s);
+  }
   add_seconds(s.totals, step_overhead_s(served, stage, static_cast<double>(sequences)));
   return s;
 }
@@ -88,7 +140,7 @@ TimedStep time_graph(const ServedModel& served, Graph graph, StepLaunch launch) 
   s.program = lower(s.graph);
   s.times.resize(s.program.kernels.size());
   served.predictor().predict(s.program.kernels, served.device, served.conditions(), s.times);
-  run_step(served, s, launch);
+  run_step(s, launch == StepLaunch::kHost ? *served.asked.execution.host_launch_s : 0);
   return s;
 }
 
@@ -112,18 +164,21 @@ double kernel_seconds(const ServedModel& served, const StepKernels& step,
   }
   // Only the kernels that are wanted, with their launches.
   std::vector<size_t> now(counts.size(), 0);
+  std::vector<double> wanted_counts;
   Program wanted;
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     now[i] = wanted.kernels.size();
     wanted.kernels.push_back(program.kernels[i]);
+    wanted_counts.push_back(counts[i]);
   }
   for (Launch launch : program.launches) {
     if (counts[launch.kernel] == 0) continue;
     launch.kernel = now[launch.kernel];
     wanted.launches.push_back(launch);
   }
-  std::vector<KernelTime> times = kernel_times(served, step.graph, wanted, selection.decode);
+  std::vector<KernelTime> times =
+      kernel_times(served, step.graph, wanted, wanted_counts, selection.decode);
   const std::vector<bool> hides = hidden_in(served, program);
   double seconds = 0;
   for (size_t i = 0; i < counts.size(); ++i) {
@@ -139,6 +194,12 @@ double step_overhead_s(const ServedModel& served, size_t stage, double sequences
   if (!served.stages[stage].layers.has_end) return 0;
   const Execution& e = served.asked.execution;
   return e.step_overhead_s.value_or(0) + sequences * e.sequence_overhead_s.value_or(0);
+}
+
+double graph_launches_s(const ServedModel& served, double kernels) {
+  const Gpu* gpu = served.device.as_gpu();
+  if (gpu == nullptr || !is_amd(gpu->architecture)) return 0;
+  return kernels * software_def(served.conditions().software).costs.hip_graph_launch_s;
 }
 
 double send_seconds(const ServedModel& served, int64_t tokens, size_t stage) {

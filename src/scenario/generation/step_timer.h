@@ -23,6 +23,19 @@ struct TimedStep {
 /// How the kernels of a step are launched.
 enum class StepLaunch : uint8_t { kCudaGraph, kHost };
 
+/// Launches of a step: all of its kernels; those that are left where the parts between attention
+/// are graphs, which count as one each; calls of attention.
+struct StepLaunches {
+  double all = 0, pieces = 0, attention = 0;
+};
+StepLaunches count_launches(const Program& program);
+/// Time in which the host launches a step with prompts. vLLM's graphs hold what lies between
+/// attention, up to so many tokens; all other kernels are launched one by one. `mixed`: prompts
+/// beside sequences that decode. All products see the tokens of both; attention has a call for
+/// each.
+double launching_s(const ServedModel& served, const StepLaunches& launches, double tokens,
+                   bool mixed);
+
 /// The step on one rank of a stage, with the time between two steps.
 TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, StepLaunch launch,
                     size_t stage = 0);
@@ -53,6 +66,8 @@ double kernel_seconds(const ServedModel& served, const StepKernels& step,
 /// Seconds between two steps of so many sequences in which the stage does not compute; 0 for all
 /// but the last stage.
 double step_overhead_s(const ServedModel& served, size_t stage, double sequences);
+/// Seconds in which a graph of so many kernels starts them, beside the kernels: on AMD's GPUs.
+double graph_launches_s(const ServedModel& served, double kernels);
 /// Seconds to send the result of a step of so many tokens to the next stage; 0 for the last stage.
 double send_seconds(const ServedModel& served, int64_t tokens, size_t stage);
 
