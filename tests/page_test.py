@@ -61,6 +61,28 @@ window.dispatchEvent(new DragEvent('drop', {dataTransfer: data, bubbles: true, c
 """
 
 
+def field(number: int, content: bytes | int) -> bytes:
+    """A field of protobuf: a number, or bytes with their length."""
+    def varint(value: int) -> bytes:
+        return (bytes([value % 128 + 128]) + varint(value // 128)) if value >= 128 else bytes([value])
+    return varint(number * 8) + varint(content) if isinstance(content, int) else varint(number * 8 + 2) + varint(len(content)) + content
+
+
+def wide_onnx(layers: int, width: int) -> bytes:
+    """A chain of products with fp32 weights in the file (onnx.proto: ModelProto and what is in it)."""
+    def value(name: str, sizes: list[int]) -> bytes:
+        shape = b"".join(field(1, field(1, size)) for size in sizes)
+        return field(1, name.encode()) + field(2, field(1, field(1, 1) + field(2, shape)))
+    graph = b""
+    for layer in range(layers):
+        graph += field(1, field(1, f"x{layer}".encode()) + field(1, f"w{layer}".encode()) + field(2, f"x{layer + 1}".encode()) + field(4, b"MatMul"))
+    for layer in range(layers):
+        weights = bytes([layer + 1]) * (4 * width * width)
+        graph += field(5, field(1, width) + field(1, width) + field(2, 1) + field(8, f"w{layer}".encode()) + field(9, weights))
+    graph += field(11, value("x0", [4, width])) + field(12, value(f"x{layers}", [4, width]))
+    return field(1, 8) + field(7, graph) + field(8, field(2, 17))
+
+
 class Page(unittest.TestCase):
     """One service and one browser for all; each test opens the page anew."""
 
@@ -221,6 +243,23 @@ class Tasks(Page):
         self.assertIn(answer["launch"][0]["command"], self.driver.execute_script("return document.querySelector('[data-panel=plan]').textContent"))
         self.assert_quiet()
 
+    def test_a_search_can_be_cancelled(self):
+        """The service forgets the job, and another search works."""
+        self.open(scenario="pass", model="gpt3_175", gpus="H100", **{"o.batch": "6144", "o.num_gpus": "4096"})
+        self.choose_scenario("plan-training")
+        self.wait_until(lambda: "Find the best" in self.text("#status"), "no search is offered")
+        self.find("#status button").click()
+        self.wait_until(lambda: "Searching: " in self.text("#status") and " of " in self.text("#status"), "no progress")
+        self.wait_until(lambda: "running\"} 1" in self.metrics("jobs"), "no job runs")
+        self.find("#status button").click()
+        self.wait_until(lambda: "Find the best" in self.text("#status"), "no new search is offered")
+        self.wait_until(lambda: "running\"} 0" in self.metrics("jobs") and "finished\"} 0" in self.metrics("jobs"), "the job is there still")
+        self.assert_quiet()
+
+    def metrics(self, name: str) -> str:
+        lines = self.service.ask("GET", "/metrics")[2].splitlines()
+        return "\n".join(line for line in lines if line.startswith(f"tilecast_{name}{{"))
+
     def test_shares_a_gpu(self):
         self.open(scenario="share", gpus="V100", job="gpt2 batch=2")
         self.find("#job-field > div > button").click()
@@ -246,11 +285,29 @@ class Tasks(Page):
         self.wait()
         self.assert_shows("detail", answer["latency_s"], "s")
         self.assert_quiet()
-        with tempfile.NamedTemporaryFile("wb", suffix=".onnx") as file:
+        with tempfile.NamedTemporaryFile("wb", suffix=".gguf") as file:
             file.write(b"\x08\x07\x00\xff")
             file.flush()
             self.find("#model-field input[type=file]").send_keys(file.name)
             self.wait_until(lambda: "no text" in self.text("[data-problem='model']"), "a binary file was taken")
+
+    def test_takes_an_onnx_file_without_its_weights(self):
+        """Weights of 32 MB stay in the browser, and the answer is the program's for the whole file."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "wide.onnx")
+            with open(path, "wb") as file:
+                file.write(wide_onnx(layers=2, width=2048))
+            self.open(scenario="pass", model="gpt2", gpus="H100")
+            self.after(lambda: self.find("#model-field input[type=file]").send_keys(path))
+            answer = json.loads(subprocess.run([PROGRAM, "forecast", path, "--gpu", "H100", "--format", "json"], capture_output=True, text=True, check=True).stdout)
+            self.assertEqual(answer["parameters"], 2 * 2048 ** 2)
+            self.assert_shows("detail", answer["latency_s"], "s")
+            self.assert_shows("detail", answer["parameters"], "parameters")
+            self.assert_quiet()
+            with open(path, "r+b") as file:
+                file.truncate(1000)
+            self.find("#model-field input[type=file]").send_keys(path)
+            self.wait_until(lambda: "no ONNX file: it ends too early" in self.text("[data-problem='model']"), "a part of a file was taken")
 
     def test_restores_a_link(self):
         self.open(scenario="training", model="bert", gpus="A100,L4", focus="L4", **{"o.batch": "16", "o.dtype": "amp"})

@@ -4,6 +4,7 @@
 server_test.py PROGRAM
 """
 import ast
+import base64
 import concurrent.futures
 import http.client
 import json
@@ -16,7 +17,9 @@ import sys
 import tempfile
 import time
 import unittest
+from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent
 PROGRAM = ""
 GPT2 = {"model": "gpt2", "gpu": "H100", "batch": 4}
 
@@ -125,6 +128,24 @@ class Answers(unittest.TestCase):
         self.assertEqual(status, 200, answer)
         status, answer = self.service.post("share", {"gpu": device, "job": [{"model": config, "seq": 16, "name": "mine"}]})
         self.assertEqual((status, answer["jobs"][0]["name"]), (200, "mine"), answer)
+
+    def test_files_in_base64(self):
+        """An ONNX file is no text: its bytes stand in base64 in the model's place, wherever a model may."""
+        content = (ROOT / "tests/fuzz/onnx" / "images.onnx").read_bytes()
+        model = {"base64": base64.b64encode(content).decode(), "name": "images.onnx"}
+        status, answer = self.service.post("forecast", {"model": model, "gpu": "H100", "batch": 4})
+        self.assertEqual((status, answer.get("model")), (200, "images"), answer)
+        status, other = self.service.post("share", {"gpu": "H100", "job": [{"model": model, "batch": 4}]})
+        self.assertEqual(status, 200, other)
+        _, _, calls = self.service.ask("POST", "/v1/forecast?format=calls", {"model": model, "gpu": "H100"})
+        self.assertIn("tilecast forecast images.onnx", json.loads(calls)["command_line"])
+        for wrong, said in [({"base64": "x"}, "is no base64"), ({"base64": 1}, "base64"), ({"base64": "", "path": "x"}, "path"),
+                            ({"base64": base64.b64encode(b'{"base64": ""}').decode()}, "holds base64 again"),
+                            ({"base64": base64.b64encode(content[:40]).decode(), "name": "\x1b.onnx"}, "")]:
+            status, answer = self.service.post("forecast", {"model": wrong, "gpu": "H100"})
+            self.assertIn(status, (400, 422), answer)
+            self.assertIn(said, answer["detail"])
+            self.assertNotIn("\x1b", answer["detail"])
 
     def test_fields(self):
         status, _, text = self.service.ask("POST", "/v1/forecast?fields=latency_s,warnings", GPT2)

@@ -2,6 +2,7 @@
 # Measures the service with wrk on this machine: answers with chosen fields as fast as they come, the same at half that load, whole answers; then
 # tables over HTTP beside the same rows in the process. Build with -O3 (cmake --preset release) on a machine without other work.
 #   tools/measure_service.sh build/release/tilecast [seconds of each, default 20]
+# MILLION=600 adds requests that all differ, for 600 s: the most memory is printed at the end.
 set -eu
 program=$1
 seconds=${2:-20}
@@ -46,5 +47,9 @@ if [ -x "$in_process" ]; then
 else
   echo "the same in a process: build the target many_rows for it"
 fi
-curl -s "$url/metrics" | grep -E '^tilecast_pass_cache_(hits|misses)'
+if [ "${MILLION:-}" ]; then
+  echo "different requests for $MILLION s:"
+  load -t 1 -c 8 -d "$MILLION" -s "$here/service_requests.lua" "$url" -- '?fields=latency_s' 0 different
+fi
+curl -s "$url/metrics" | grep -E '^tilecast_(requests_total|pass_cache_(hits|misses|passes))'
 awk '/VmHWM/ { printf "most memory of the service: %d MB\n", $2 / 1000 }' "/proc/$service/status"

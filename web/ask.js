@@ -62,7 +62,37 @@ export function ask(question, body, shown = {}, signal = undefined) {
   });
 }
 
-/** The same, as the JSON of the answer. */
+const PAUSES_MS = [50, 100, 200, 400];  // between questions how far a job is; the last one repeats
+
+const pause = (milliseconds, signal) => new Promise((done, failed) => {
+  const timer = setTimeout(done, milliseconds);
+  signal.addEventListener('abort', () => { clearTimeout(timer); failed(signal.reason); }, {once: true});
+});
+
+/**
+ * Asks a question that takes long, as a job: the service works on it while requests go on, and stops
+ * where it is not wanted any more.
+ * @param {(progress: {done: number, total: number, unit: string}) => void} show
+ * @param {AbortSignal} signal cancels the job
+ */
+export async function askJob(question, body, show, signal) {
+  const begun = await load(`v1/${question}`, {
+    method: 'POST', headers: {'Content-Type': 'application/json', Prefer: 'respond-async'}, body: JSON.stringify(body), signal,
+  });
+  const place = `v1/jobs/${(await begun.json()).id}`;
+  try {
+    for (let i = 0;; ++i) {
+      const job = await (await load(place, {signal})).json();
+      if (job.result) return await (await load(`${place}/result`, {signal})).json();
+      if (job.progress) show(job.progress);
+      await pause(PAUSES_MS[Math.min(i, PAUSES_MS.length - 1)], signal);
+    }
+  } finally {
+    load(place, {method: 'DELETE', keepalive: true}).catch(() => {});  // its result is here, or not wanted
+  }
+}
+
+/** The same as `ask`, as the JSON of the answer. */
 export async function askJson(question, body, shown = {}, signal = undefined) {
   return (await ask(question, body, shown, signal)).json();
 }

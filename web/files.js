@@ -1,4 +1,6 @@
-// What leaves the page: copied texts, saved files.
+// What leaves the page: copied texts, saved files. What comes in: files of models.
+
+import {withoutWeights} from './onnx.js';
 
 /** What makes a saved chart look as on the page, where no style sheet is. */
 const DRAWN = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-dasharray', 'opacity', 'font-size', 'font-family',
@@ -49,16 +51,36 @@ export function svgText(chart) {
   return new XMLSerializer().serializeToString(copy);
 }
 
-/** The most that a file of a model may have: a body has at most 8 MiB. */
-const MOST_BYTES = 7 << 20;
+/** The most that the text of a model may have: a body has at most 8 MiB. */
+const MOST_LETTERS = 7 << 20;
 
-/** The text of a model's file. Throws where it is none that the service takes. */
+const tooLarge = (file) => new Error(`${file.name} is too large: the service takes at most 7 MiB.`);
+
+async function base64(bytes) {
+  const address = await new Promise((done, failed) => {
+    const reader = new FileReader();
+    reader.onload = () => done(reader.result);
+    reader.onerror = () => failed(reader.error);
+    reader.readAsDataURL(new Blob([bytes]));
+  });
+  return address.slice(address.indexOf(',') + 1);
+}
+
+/**
+ * The text of a model's file: of an ONNX file, an object that holds it without its weights. Throws
+ * where it is none that the service takes.
+ */
 export async function modelText(file) {
-  if (file.size > MOST_BYTES) throw new Error(`${file.name} is too large: the service takes a config.json or a graph of at most 7 MiB.`);
+  if (/\.onnx$/i.test(file.name)) {
+    const encoded = JSON.stringify({base64: await base64(await withoutWeights(file)), name: file.name});
+    if (encoded.length > MOST_LETTERS) throw tooLarge(file);
+    return encoded;
+  }
+  if (file.size > MOST_LETTERS) throw tooLarge(file);
   const text = await file.text();
   if (text.includes('\0') || text.includes('\ufffd')) {
-    throw new Error(`${file.name} is no text: the service takes a config.json or a graph (.tcg). ` +
-        'For ONNX and GGUF files, use the command line.');
+    throw new Error(`${file.name} is no text: the page takes a config.json, a graph (.tcg) or an ONNX file (.onnx). ` +
+        'For GGUF files, use the command line.');
   }
   return text;
 }

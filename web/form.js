@@ -58,7 +58,7 @@ function modelField(app) {
   const hint = app.state.content ? 'The content of a file of yours' : 'or drop one anywhere';
   byId('model-field').replaceChildren(el('div', {'data-option': 'model'}, element,
       el('p', {class: 'field-problem', 'data-problem': 'model'}),
-      el('p', {class: 'beside'}, el('button', {type: 'button', onclick: () => file.click()}, 'Open a config.json'), hint), file));
+      el('p', {class: 'beside'}, el('button', {type: 'button', onclick: () => file.click()}, 'Open a config.json or ONNX file'), hint), file));
 }
 
 function gpuEntries(known) {

@@ -91,10 +91,12 @@ function offerSearch() {
   byId('status').replaceChildren(go, ' A search takes some seconds.');
 }
 
-/** While a search runs. The service finishes it; its answer is dropped. */
+/** While a search runs: how far it is, and a button that ends it. */
 function offerEnd() {
-  const end = el('button', {type: 'button', onclick: () => { running.abort(); offerSearch(); }}, 'Stop waiting');
-  byId('status').replaceChildren('Searching: some seconds, for large plans a minute. ', end);
+  const end = el('button', {type: 'button', onclick: () => { running.abort(); offerSearch(); }}, 'Cancel');
+  const progress = el('span', null, 'Searching: some seconds, for large plans a minute. ');
+  byId('status').replaceChildren(progress, end);
+  return (text) => { progress.textContent = `Searching: ${text}. `; };
 }
 
 function selector(label, values, chosen, onchange) {
@@ -153,7 +155,10 @@ async function answer() {
     const parts = partsOf(asked, settingsOf(asked, scenario, await optionsFor(scenario))).map(withChoices);
     if (signal.aborted) return;
     if (!sameOrder(parts)) layOut(parts);
-    if (scenario.slow) offerEnd();
+    if (scenario.slow) {
+      const show = offerEnd();
+      for (const part of parts) part.slow = show;
+    }
     const shows = await Promise.allSettled(parts.map((part) => panels.get(part.id).show(part, asked, signal)));
     if (signal.aborted) return;
     parts.forEach((part, i) => { if (shows[i].status === 'rejected') panels.get(part.id).outdate(); });

@@ -1,6 +1,6 @@
 // A panel: one answer, and how it is saved and asked elsewhere.
 
-import {ask, askJson} from './ask.js';
+import {ask, askJob, askJson} from './ask.js';
 import {el} from './dom.js';
 import {copyText, fileName, saveFile, svgText} from './files.js';
 import {view} from './views.js';
@@ -37,7 +37,7 @@ export class Panel {
     this.element.setAttribute('aria-busy', 'true');
     this.title.textContent = part.title;
     if (!this.part) this.content.replaceChildren(el('progress', {'aria-label': 'The answer is on its way'}));
-    const content = part.make ? await part.make(signal) : view(await askJson(part.question, part.body, {}, signal));
+    const content = part.make ? await part.make(signal) : view(await this.answer(part, signal));
     if (signal.aborted) return;
     this.part = part;
     this.state = state;
@@ -47,6 +47,11 @@ export class Panel {
     this.tools.replaceChildren(...this.buttons());
     this.element.removeAttribute('aria-busy');
     this.element.classList.remove('stale');
+  }
+
+  answer(part, signal) {
+    if (!part.slow) return askJson(part.question, part.body, {}, signal);
+    return askJob(part.question, part.body, ({done, total, unit}) => part.slow(`${done} of ${total} ${unit}`), signal);
   }
 
   /** What it shows is no answer to what is asked now. */

@@ -12,6 +12,15 @@ export function section(title, ...children) {
   return el('section', {class: 'section'}, el('h2', null, title), shown);
 }
 
+/** Command lines that start a server or a training. */
+export function launches(launch) {
+  return section('Start it', (launch ?? []).flatMap((line) => [
+    el('h3', null, line.software),
+    el('pre', null, line.command),
+    line.without ? el('p', {class: 'note'}, `Without: ${line.without}`) : null,
+  ]));
+}
+
 /** A single bar that is made of parts. */
 export const partsBar = (parts, options) => partBars([{label: '', parts}], options);
 

@@ -13,6 +13,7 @@ import {numbers, table, words} from './table.js';
  * @property {string} [question] of the service, if its answer is shown as it is
  * @property {object} [body] its options
  * @property {(signal: AbortSignal) => Promise<HTMLElement>} [make] what is shown otherwise
+ * @property {(progress: string) => void} [slow] of an answer that takes long: says how far it is
  * @property {HTMLElement} [above] what is chosen for this panel
  */
 

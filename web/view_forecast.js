@@ -6,7 +6,7 @@ import {el} from './dom.js';
 import {format, formatInterval, labelOf} from './format.js';
 import {kernelParts, kernelSection} from './kernels.js';
 import {
-  anyRecord, figure, headline, limitAt, memoryFigure, memorySection, optionsSection, partsBar,
+  anyRecord, figure, headline, launches, limitAt, memoryFigure, memorySection, optionsSection, partsBar,
   section,
 } from './parts.js';
 import {numbers, table, words} from './table.js';
@@ -42,6 +42,7 @@ export function viewPass(f, {command}) {
     memorySection(f.memory),
     f.rank_tables ?
         section('Embedding tables of the ranks', anyRecord({ranks: f.rank_tables})) : null,
+    launches(f.launch),
     optionsSection(f, command),
   ];
 }
@@ -120,6 +121,7 @@ export function viewGeneration(f, {command}) {
     f.cache_pool ? section('The cache of the server', anyRecord(f.cache_pool)) : null,
     f.drafts ? section('Speculative decoding', anyRecord(f.drafts)) : null,
     section('The model', anyRecord(model)),
+    launches(f.launch),
     optionsSection(f, command),
   ];
 }

@@ -3,19 +3,12 @@
 import {bars, partBars, scatter} from './charts.js';
 import {el} from './dom.js';
 import {format, labelOf} from './format.js';
-import {figure, headline, memoryFigure, optionsSection, section, valueText} from './parts.js';
+import {
+  figure, headline, launches, memoryFigure, optionsSection, section, valueText,
+} from './parts.js';
 import {numbers, table, words} from './table.js';
 
 // ---- What all plans have ----------------------------------------------------------------------
-
-/** Command lines that start the first candidate. */
-export function launches(launch) {
-  return section('Start it', (launch ?? []).flatMap((line) => [
-    el('h3', null, line.software),
-    el('pre', null, line.command),
-    line.without ? el('p', {class: 'note'}, `Without: ${line.without}`) : null,
-  ]));
-}
 
 /**
  * The best with another value of an option. Candidates that a report left out are not shown.

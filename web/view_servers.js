@@ -2,9 +2,11 @@
 
 import {lines, scatter} from './charts.js';
 import {format} from './format.js';
-import {figure, headline, limitAt, optionsSection, section, valueText} from './parts.js';
+import {
+  figure, headline, launches, limitAt, optionsSection, section, valueText,
+} from './parts.js';
 import {numbers, table, words} from './table.js';
-import {alternatives, impossible, launches} from './view_plans.js';
+import {alternatives, impossible} from './view_plans.js';
 
 /** "tp 2, 4 replicas, bf16" */
 function layoutOfServer(c) {

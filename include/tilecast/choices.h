@@ -96,11 +96,20 @@ enum class Software : uint8_t {};
 /// The software of that name, "vllm". Throws Error{kInput} with the known names.
 Software software_of(std::string_view name);
 
-/// How a router in front of equal servers chooses one for each request: in turn, or the one with
-/// the fewest requests that are not answered.
-enum class Router : uint8_t { kRoundRobin, kLeastLoaded };
+/// How a router in front of equal servers chooses one for each request: in turn, the one with the
+/// fewest requests that are not answered, or the one that had the turn before of the same
+/// conversation (for first turns as the second).
+enum class Router : uint8_t { kRoundRobin, kLeastLoaded, kSession };
 constexpr auto choice_words(Router) {
-  return std::array<std::string_view, 2>{"round-robin", "least-loaded"};
+  return std::array<std::string_view, 3>{"round-robin", "least-loaded", "session"};
+}
+
+/// What makes the drafts of speculative decoding: a smaller model, the model's own layers for
+/// multi-token prediction, a search in the sequence itself, or a trained layer on the model's
+/// hidden states (EAGLE) or on those of three of its layers (EAGLE-3). The names are vLLM's.
+enum class DraftMethod : uint8_t { kDraftModel, kMtp, kNgram, kEagle, kEagle3 };
+constexpr auto choice_words(DraftMethod) {
+  return std::array<std::string_view, 5>{"draft_model", "mtp", "ngram", "eagle", "eagle3"};
 }
 
 /// How tokens of data-parallel attention ranks reach the ranks with their experts, and come back:

@@ -575,12 +575,14 @@ Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
 struct TrainOptions {
   std::vector<std::filesystem::path> data;  ///< measurement files or folders
   std::filesystem::path output;             ///< folder to write
-  std::vector<std::string> exclude_gpus;    ///< ids or aliases: all their rows are left out
-  int trees = 170;                          ///< at most, in each forest
-  uint64_t seed = 1;                        ///< the same one gives the same bytes
-  int threads = 2;                          ///< the result does not depend on it
-  bool leave_one_out = true;  ///< intervals from left-out GPUs; else from held-out rows
-  std::string command;        ///< kept in the weights
+  /// Folder of files of laws that take the place of the bundled ones of the same name; "": none.
+  std::filesystem::path laws;
+  std::vector<std::string> exclude_gpus;  ///< ids or aliases: all their rows are left out
+  int trees = 170;                        ///< at most, in each forest
+  uint64_t seed = 1;                      ///< the same one gives the same bytes
+  int threads = 2;                        ///< the result does not depend on it
+  bool leave_one_out = true;              ///< intervals from left-out GPUs; else from held-out rows
+  std::string command;                    ///< kept in the weights
 };
 
 /// One line of the table of errors.
@@ -615,11 +617,14 @@ struct TrainResult {
   std::vector<TrainError> held_out;
   std::vector<TrainError> left_out;
   std::vector<TrainError> left_out_architecture;
+  std::vector<TrainError> seen;  ///< of laws alone
 
   template <typename Fields>
   static void fields(Fields& field) {
     using Self = TrainResult;
     field.is_document("Training", "The errors of new weights.");
+    field("seen", "", "of rows that constants of laws were fitted to, by the laws alone",
+          &Self::seen);
     field("held_out", "", "of a tenth of the rows, never trained on", &Self::held_out);
     field("left_out", "", "of each GPU by models that never saw it", &Self::left_out);
     field("left_out_architecture", "", "of each GPU by models that saw no GPU of its architecture",
@@ -635,6 +640,13 @@ struct TrainResult {
 /// Error{kInput} where the data hold nothing to learn from, Error{kIo} where the folder cannot be
 /// written or another run holds it; folders made in vain are removed.
 TrainResult train_weights(const TrainOptions& options, const ShowProgress& progress = {});
+
+/// Fits constants of laws to the data, with all GPUs and without each in turn, and writes laws.json
+/// into the output folder: each constant before, fitted, and without each GPU. The result has the
+/// errors of the laws alone, of rows that were fitted and of left-out GPUs. Of the options, `data`,
+/// `output`, `exclude_gpus`, `threads` and `command` count. Throws Error{kInput} where the data
+/// hold no row of such a law.
+TrainResult train_laws(const TrainOptions& options, const ShowProgress& progress = {});
 
 /// One line of the table of errors of collectives.
 struct CollectiveError {

@@ -24,13 +24,20 @@ enum class RequestKind : uint8_t {
 
 /// One request of a recorded load.
 struct TraceRequest {
-  double arrival_s = 0;
-  int64_t prompt = 0, output = 0;  ///< tokens
+  double arrival_s = 0;            ///< where it `follows`, that of the turn before
+  int64_t prompt = 0, output = 0;  ///< tokens; prompts contain what was said before
+  /// Number of its conversation, whose turns are in the order of the list.
+  std::optional<int64_t> session = {};
+  bool follows = false;  ///< it is sent `think_s` after the answer to the turn before
+  double think_s = 0;
+  /// What the blocks of the prompt contain (Load::hash_block_size). Prompts that begin with the
+  /// same numbers begin with the same tokens. May be empty.
+  std::vector<int64_t> hash_ids = {};
 };
 
-/// Reads a CSV file with the columns arrival_s, prompt and output (seconds, tokens, tokens), sorted
-/// by arrival. Throws Error{kIo} or Error{kNotFound} if it cannot be read, Error{kInput} with file
-/// and line if it is malformed.
+/// Reads a CSV or JSONL file of requests (docs/reference/traces.md), sorted by arrival. Throws
+/// Error{kIo} or Error{kNotFound} if it cannot be read, Error{kInput} with file and line if it is
+/// malformed.
 std::vector<TraceRequest> read_trace(const std::string& path);
 
 /// Maximum number of requests in one simulation.
@@ -52,6 +59,16 @@ struct Load {
   /// Maximum of sequences at once, of one data-parallel rank; default: the software's.
   std::optional<int64_t> max_num_seqs;
   double prefix_hit_rate = 0;  ///< share of each prompt that is in the prefix cache
+  /// Conversations instead of single requests, without a trace: turns of each, and the time between
+  /// an answer and the next turn. A turn's prompt has all that was said before.
+  int64_t session_turns = 1;
+  double session_turn_delay_s = 0;
+  /// Tokens that come before each conversation, one of `num_prefixes` system prompts.
+  int64_t prefix_len = 0, num_prefixes = 1;
+  int64_t hash_block_size = 512;  ///< tokens of a block of TraceRequest::hash_ids
+  bool prefix_caching = true;     ///< full blocks are kept for requests that begin the same way
+  /// Memory of the host that takes blocks for which the GPU has no room; 0: none.
+  double kv_offloading_bytes = 0;
   /// From a client to the scheduler and back, beside the steps: HTTP, tokenizer, queues between
   /// processes; default: the software's.
   std::optional<double> server_overhead_s;
@@ -99,8 +116,10 @@ struct Execution {
   std::optional<AttentionKind> attention;
   Fusion fusion = Fusion::kNone;
   PredictorKind predictor = PredictorKind::kLearned;
-  /// Clock of the GPU: "boost" or "base", as in its data sheet, or a number of MHz.
-  std::string clocks = "boost";
+  /// Clock of the GPU: "boost" or "base", as in its data sheet, "sustained": what the board's power
+  /// allows while the work repeats for seconds, or a number of MHz. "": sustained for training and
+  /// where `power_cap_w` is given, else boost.
+  std::string clocks;
   /// Time that the host needs for each kernel that it launches; 0: launches are free. Default: 20
   /// us with PyTorch, 50 us with servers. On an H100's host, models of Transformers 5.17 took 19 to
   /// 57 us a kernel in eager PyTorch 2.11 (data/measurements); the launch itself takes 4 of these.
@@ -189,6 +208,8 @@ struct PrefillPool {
 /// them all at once.
 struct Speculation {
   int64_t tokens = 0;  ///< 0: none
+  /// What makes drafts. Default: `draft_model` if there is one, else the model's own layers.
+  std::optional<DraftMethod> method;
   /// Probability that the model accepts a token of the draft, if it has accepted those before.
   std::optional<double> acceptance_rate;
   /// Name or file of the model that makes drafts; "": the model's own layers for multi-token
@@ -205,6 +226,13 @@ struct Deployment {
   All2All all2all = All2All::kAllGather;
   PrefillPool prefill;
   Speculation speculation;
+};
+
+/// The power that a GPU may draw, and what electricity and GPUs cost. No price is made up.
+struct EnergyTerms {
+  std::optional<double>
+      power_cap_w;  ///< of each GPU (`nvidia-smi -pl`); default: the board's limit
+  std::optional<double> price_per_gpu_hour, price_per_kwh, carbon_g_per_kwh;
 };
 
 /// One request: what is forecast and how it is executed. Fields that do not apply to the kind of
@@ -245,6 +273,7 @@ struct Request {
   Deployment deployment;
 
   Execution execution;
+  EnergyTerms energy;
 };
 
 /// The type of an option's value.

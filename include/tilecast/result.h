@@ -78,6 +78,25 @@ struct GenerationForecast;
 std::vector<std::string> assumptions(const Forecast& forecast);
 std::vector<std::string> assumptions(const GenerationForecast& forecast);
 
+/// A command that starts software as a forecast or the first candidate of a plan has it; the model
+/// and its data are left to the user.
+struct LaunchLine {
+  std::string software, command;
+  std::string without;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    field.is("LaunchLine", "A command that starts software as the forecast or plan has it.");
+    field("software", "", "megatron, torchtitan or a server", &LaunchLine::software);
+    field("command", "", "without the model's own options", &LaunchLine::command);
+    field("without", "", "options that no flag of the software sets", &LaunchLine::without);
+  }
+};
+
+/// Empty: it is no training of a model that generates text, or no software is known that runs it.
+std::vector<LaunchLine> launch_lines(const Forecast& forecast);
+std::vector<LaunchLine> launch_lines(const GenerationForecast& forecast);
+
 /// A value with its 80 % interval, in the unit that the member's name ends in; times without one
 /// are in seconds. Where a number is expected, it is its value.
 struct Interval {
@@ -535,10 +554,10 @@ struct GivenSize {
 struct KernelOptions {
   std::string predictor = "learned";  ///< learned or roofline
   /// The software whose kernel runs: pytorch, vllm, sglang or trtllm, or a library that was
-  /// measured alone, rocblas or pipeweave.
+  /// measured alone: rocblas, pipeweave or aiter.
   std::string software = "pytorch";
   bool warm = false;  ///< the operands are already in L2, as when a benchmark replays the kernel
-  std::string clocks = "boost";  ///< "boost", "base" or a number of MHz
+  std::string clocks = "boost";  ///< "boost", "base", "sustained" or a number of MHz
 };
 
 /// The sizes of a kernel with the names of its type: batch, m, n and k of a gemm.
@@ -594,6 +613,9 @@ struct KernelForecast {
   bool extrapolated = false;
   std::string_view extrapolated_feature;
   std::string_view computed;  ///< the dtype that it computes in: that of its roof
+  /// Energy of one launch beside what the board draws all the time: of arithmetic at the voltage of
+  /// the highest clock, and of bytes; the share of the highest clock at which it runs.
+  double switched_j = 0, memory_j = 0, clock_share = 1;
 
   double total_s() const { return latency_s * static_cast<double>(count); }
   std::optional<double> flops_per_byte() const {
@@ -649,12 +671,53 @@ struct KernelForecast {
   }
 };
 
+/// Power and energy of the GPUs' boards, and what they cost. Hosts, switches and cooling are not
+/// among them.
+struct PowerForecast {
+  Interval power_w, energy_j;
+  double idle_w = 0, limit_w = 0;
+  double clock_hz = 0;
+  bool held_back = false;
+  std::optional<double> energy_per_token_j, tokens_per_kwh;
+  std::optional<double> gpu_cost, energy_cost, carbon_g, cost_per_million_tokens;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PowerForecast;
+    field.is(
+        "Power",
+        "Power and energy of the GPUs' boards, and what they cost; hosts, switches and cooling "
+        "are not among them.");
+    field.interval({"power_w", "power_low_w", "power_high_w"}, "W",
+                   "of one GPU, the mean of its time", &Self::power_w);
+    field.interval({"energy_j", "energy_low_j", "energy_high_j"}, "J",
+                   "of all GPUs: of one pass or step, of a batch of generated text",
+                   &Self::energy_j);
+    field("idle_w", "W", "of a GPU that holds its clock and computes nothing", &Self::idle_w);
+    field("limit_w", "W", "the limit of the board, or the option `power_cap_w`", &Self::limit_w);
+    field("clock_hz", "Hz", "of the multiprocessors; where power holds it back, the mean",
+          &Self::clock_hz);
+    field("held_back", "", "the limit holds the clock below the highest one", &Self::held_back);
+    field("energy_per_token_j", "J", "null: the input is not tokens", &Self::energy_per_token_j);
+    field("tokens_per_kwh", "1/kWh", "null: the input is not tokens", &Self::tokens_per_kwh);
+    field("gpu_cost", "", "of energy_j's work at `price_per_gpu_hour`; null: no price was given",
+          &Self::gpu_cost);
+    field("energy_cost", "", "of energy_j at `price_per_kwh`; null: no price was given",
+          &Self::energy_cost);
+    field("carbon_g", "g", "of energy_j at `carbon_g_per_kwh`; null: not given", &Self::carbon_g);
+    field("cost_per_million_tokens", "",
+          "both costs, as far as prices were given; null: no price, or the input is not tokens",
+          &Self::cost_per_million_tokens);
+  }
+};
+
 /// Training on a number of tokens, at the rate of one step.
 struct TrainingRun {
   int64_t tokens = 0;
   double steps = 0;
   double days = 0;
   double gpu_hours = 0;  ///< of all GPUs together
+  std::optional<double> energy_kwh, cost, carbon_kg;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -664,6 +727,11 @@ struct TrainingRun {
     field("steps", "", "of the batch", &Self::steps);
     field("days", "days", "without restarts, checkpoints or evaluations", &Self::days);
     field("gpu_hours", "hours", "of all GPUs together", &Self::gpu_hours);
+    field("energy_kwh", "kWh", "of the GPUs' boards; null: power is not forecast",
+          &Self::energy_kwh);
+    field("cost", "", "of GPU hours and energy, as far as prices were given; null: none was",
+          &Self::cost);
+    field("carbon_kg", "kg", "null: `carbon_g_per_kwh` is not given", &Self::carbon_kg);
   }
 };
 
@@ -681,6 +749,7 @@ struct Forecast {
   std::string dtype_source;
   /// The shapes come from a graph file: `batch` and `seq` have no meaning.
   bool fixed_shapes = false;
+  bool is_decoder = false;  ///< it generates text; scripts that train such models train no others
   Interval latency_s;
   double kernels_s = 0;  ///< the kernels alone, without waiting for the host
   double host_wait_s = 0;
@@ -693,6 +762,7 @@ struct Forecast {
   double mfu_ratio = 0;
   std::optional<double> gpu_flops_per_s, tokens_per_s;
   std::optional<TrainingRun> training_run;
+  std::optional<PowerForecast> power;
   PassMemory memory;
   std::vector<KernelForecast> kernels;
   std::vector<Roof> roofs;
@@ -760,6 +830,10 @@ struct Forecast {
           });
     field("training_run", "", "training on the option `tokens`; null: not given",
           &Self::training_run);
+    field("power", "",
+          "null: the device file states no board power, the GPU is divided, or the model has "
+          "embedding tables on several ranks",
+          &Self::power);
     field("memory", "", "over several ranks: of the rank that needs most", &Self::memory);
     field("kernels", "", "over several ranks: of one rank of each stage, over all micro-batches",
           &Self::kernels);
@@ -767,6 +841,8 @@ struct Forecast {
           &Self::roofs);
     field.flat(&Self::parallel);
     field.options(&Self::used);
+    field("launch", "", "commands that start such a training; empty: none is known",
+          [](const Self& f) { return launch_lines(f); });
     field("assumptions", "",
           "what matters to the numbers, given or by default: dtype and where it comes from, "
           "attention, optimizer and its states, loss, recomputation, fusion, software, clock",
@@ -916,9 +992,11 @@ struct VisionForecast {
 
 /// Speculative decoding.
 struct DraftForecast {
+  std::string method;  ///< a word of DraftMethod
   std::string model;
   int64_t tokens = 0;
   double acceptance_rate = 0;
+  std::string acceptance_source;  ///< "given", or why the default is what it is
   double tokens_per_step = 1;
   Interval time;
   int64_t weights_bytes = 0;
@@ -927,11 +1005,17 @@ struct DraftForecast {
   static void fields(Fields& field) {
     using Self = DraftForecast;
     field.is("Drafts", "Speculative decoding.");
-    field("model", "", "the model that makes the drafts; null: the model's own layers",
+    field("method", "",
+          "what makes the drafts: draft_model, mtp (the model's own layers), ngram, eagle or "
+          "eagle3",
+          &Self::method);
+    field("model", "", "the model that makes the drafts; null: the method needs none",
           [](const Self& x) { return x.model.empty() ? nullptr : &x.model; });
     field("tokens", "tokens", "of a draft", &Self::tokens);
     field("acceptance_rate", "", "of a token, if those before it are accepted",
           &Self::acceptance_rate);
+    field("acceptance_source", "", "\"given\", or where the default is from",
+          &Self::acceptance_source);
     field("tokens_per_step", "tokens", "that a step of a sequence writes on average",
           &Self::tokens_per_step);
     field("time", "", "of the drafts of one step, part of the step's time", &Self::time);
@@ -969,6 +1053,42 @@ struct PrefillPoolForecast {
           &Self::transfer_s);
     field("mean_transfer_s", "s", "the same, mean of all requests, with waiting for the link",
           &Self::mean_transfer_s);
+  }
+};
+
+/// What a server's prefix cache found and lost. Ratios are of tokens of prompts.
+struct PrefixCacheForecast {
+  double hit_ratio = 0, host_hit_ratio = 0, most_hit_ratio = 0;
+  int64_t hit_tokens = 0, host_hit_tokens = 0;
+  int64_t evicted_tokens = 0;
+  int64_t cached_tokens = 0;
+  int64_t host_capacity_tokens = 0, host_cached_tokens = 0;
+  double host_bytes_per_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PrefixCacheForecast;
+    field.is("PrefixCache", "What a server's prefix cache found, kept and lost.");
+    field("hit_ratio", "", "share of the prompts' tokens that the GPU's cache had",
+          &Self::hit_ratio);
+    field("host_hit_ratio", "", "share of the prompts' tokens that the host's memory had",
+          &Self::host_hit_ratio);
+    field("most_hit_ratio", "",
+          "the same for one cache of any size, to which each request comes after those before it "
+          "are answered",
+          &Self::most_hit_ratio);
+    field("hit_tokens", "tokens", "of prompts, that the GPU's cache had", &Self::hit_tokens);
+    field("host_hit_tokens", "tokens", "of prompts, that the host's memory had",
+          &Self::host_hit_tokens);
+    field("evicted_tokens", "tokens", "that the GPU's caches lost to other requests",
+          &Self::evicted_tokens);
+    field("cached_tokens", "tokens", "that the GPU's caches keep at the end", &Self::cached_tokens);
+    field("host_capacity_tokens", "tokens", "that the host's memory has room for, in each server",
+          &Self::host_capacity_tokens);
+    field("host_cached_tokens", "tokens", "that the host's memory keeps at the end, in all servers",
+          &Self::host_cached_tokens);
+    field("host_bytes_per_s", "B/s", "at which a server's GPUs read the host's memory",
+          &Self::host_bytes_per_s);
   }
 };
 
@@ -1027,6 +1147,7 @@ struct GenerationForecast {
   std::vector<CoursePoint> course;
   StepForecast prefill;
   StepForecast decode;
+  std::optional<PowerForecast> power;
   std::optional<VisionForecast> vision;
   std::optional<DraftForecast> drafts;
 
@@ -1065,6 +1186,8 @@ struct GenerationForecast {
     bool keeps_up = true;
     int64_t replicas = 1;
     std::optional<PrefillPoolForecast> prefill_pool;
+    /// Of prefill workers, if there are any.
+    std::optional<PrefixCacheForecast> prefix_cache;
     std::vector<TracedRequest> traced;  ///< empty: the requests came from no trace
 
     std::optional<double> goodput_per_gpu() const {
@@ -1124,6 +1247,10 @@ struct GenerationForecast {
       field("cache_use", "", "mean share of the cache in use", &Self::cache_use);
       field("preemptions", "", "sequences that were put back for lack of cache",
             &Self::preemptions);
+      field("prefix_cache", "",
+            "what requests found of prompts and answers before them; null: nothing is known of "
+            "what they have in common, or the server keeps nothing",
+            &Self::prefix_cache);
       field("keeps_up", "", "the queue does not grow without bound", &Self::keeps_up);
       field("traced_requests", "", "each request of a trace, in the order of arrival",
             &Self::traced);
@@ -1246,6 +1373,10 @@ struct GenerationForecast {
     field("drafts", "", "speculative decoding; null: none", &Self::drafts);
     field("prefill", "", "the prefill step with the most tokens", &Self::prefill);
     field("decode", "", "the step in the middle of the output", &Self::decode);
+    field("power", "",
+          "of `request`, the batch or the single request; null: the device file states no board "
+          "power, or the GPU is divided",
+          &Self::power);
     field("kernels", "",
           "all kernels of one rank, with a pipeline of one of each stage; the decode step in the "
           "middle of each part of the output stands for all of that part",
@@ -1267,6 +1398,8 @@ struct GenerationForecast {
           "a server under load; null: a static batch, or the longest request does not fit",
           &Self::serving);
     field.options(&Self::used);
+    field("launch", "", "the command that starts such a server; empty: none is known",
+          [](const Self& x) { return launch_lines(x); });
     field(
         "assumptions", "",
         "what matters to the numbers, given or by default: dtypes of weights and cache, software, "
@@ -1644,7 +1777,7 @@ struct KernelAnswer {
     using Self = KernelAnswer;
     field.is_document("KernelAnswer", "The kernels of one operator.");
     field("gpu", "", "id of the GPU", [](const Self& x) { return (x.asked.gpu); });
-    field("clocks", "", "the option `clocks`: boost, base or a number of MHz",
+    field("clocks", "", "the option `clocks`: boost, base, sustained or a number of MHz",
           [](const Self& x) { return (x.asked.clocks); });
     field("software", "", "whose kernels run the operator",
           [](const Self& x) { return (x.asked.software); });

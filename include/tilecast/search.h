@@ -455,22 +455,6 @@ struct ImpossibleDegrees {
 
 std::vector<ImpossibleDegrees> impossible_degrees(const std::map<std::string, int64_t>& counts);
 
-/// A command that starts software with the first candidate of a plan; the model and its data are
-/// left to the user.
-struct LaunchLine {
-  std::string software, command;
-  std::string without;
-
-  template <typename Fields>
-  static void fields(Fields& field) {
-    field.is("LaunchLine", "A command that starts software with the first candidate of a plan.");
-    field("software", "", "megatron, torchtitan or a server", &LaunchLine::software);
-    field("command", "", "without the model's own options", &LaunchLine::command);
-    field("without", "", "options of the candidate that no flag of the software sets",
-          &LaunchLine::without);
-  }
-};
-
 /// A candidate with what follows from its plan.
 struct TrainingCandidateRow;
 

@@ -55,7 +55,7 @@ struct JobAlone {
   Interval gpu_s;                    ///< of one process
   double kernels_s = 0, held_s = 0;  ///< of one process
   double gpu_share = 0;
-  double turn_s = 0;
+  double turn_s = 0, switch_s = 0;
   double steps_ahead = 0;
   int64_t processes = 1;
   bool open = false;
@@ -83,6 +83,8 @@ struct JobAlone {
           &Self::held_s);
     field("gpu_share", "", "share of the time in which the job wants the GPU", &Self::gpu_share);
     field("turn_s", "s", "how long it keeps the GPU while another job waits", &Self::turn_s);
+    field("switch_s", "s", "time after a turn in which nobody has the GPU, where another job waits",
+          &Self::switch_s);
     field("steps_ahead", "", "steps that its host or loader may be ahead of the GPU",
           &Self::steps_ahead);
     field("processes", "", "of the job on this GPU", &Self::processes);

@@ -114,6 +114,47 @@ class TrainingRun(Record):
     """without restarts, checkpoints or evaluations [days]"""
     gpu_hours: float
     """of all GPUs together [hours]"""
+    energy_kwh: float | None
+    """of the GPUs' boards; null: power is not forecast [kWh]"""
+    cost: float | None
+    """of GPU hours and energy, as far as prices were given; null: none was"""
+    carbon_kg: float | None
+    """null: `carbon_g_per_kwh` is not given [kg]"""
+
+class Power(Record):
+    """Power and energy of the GPUs' boards, and what they cost; hosts, switches and cooling are not among them."""
+    power_w: float
+    """of one GPU, the mean of its time [W]"""
+    power_low_w: float
+    """80 % interval [W]"""
+    power_high_w: float
+    """80 % interval [W]"""
+    energy_j: float
+    """of all GPUs: of one pass or step, of a batch of generated text [J]"""
+    energy_low_j: float
+    """80 % interval [J]"""
+    energy_high_j: float
+    """80 % interval [J]"""
+    idle_w: float
+    """of a GPU that holds its clock and computes nothing [W]"""
+    limit_w: float
+    """the limit of the board, or the option `power_cap_w` [W]"""
+    clock_hz: float
+    """of the multiprocessors; where power holds it back, the mean [Hz]"""
+    held_back: bool
+    """the limit holds the clock below the highest one"""
+    energy_per_token_j: float | None
+    """null: the input is not tokens [J]"""
+    tokens_per_kwh: float | None
+    """null: the input is not tokens [1/kWh]"""
+    gpu_cost: float | None
+    """of energy_j's work at `price_per_gpu_hour`; null: no price was given"""
+    energy_cost: float | None
+    """of energy_j at `price_per_kwh`; null: no price was given"""
+    carbon_g: float | None
+    """of energy_j at `carbon_g_per_kwh`; null: not given [g]"""
+    cost_per_million_tokens: float | None
+    """both costs, as far as prices were given; null: no price, or the input is not tokens"""
 
 class MemoryParts(Record):
     """Bytes by what they are for."""
@@ -307,6 +348,15 @@ class RankTables(Record):
     sent_bytes: float
     """sums that the rank sends, those to itself included [bytes]"""
 
+class LaunchLine(Record):
+    """A command that starts software as the forecast or plan has it."""
+    software: str
+    """megatron, torchtitan or a server"""
+    command: str
+    """without the model's own options"""
+    without: str
+    """options that no flag of the software sets"""
+
 class Forecast(_Forecast):
     """The forecast of one pass or training step."""
     schema_version: int
@@ -361,6 +411,8 @@ class Forecast(_Forecast):
     """the same over the number of GPUs [1/s]"""
     training_run: TrainingRun | None
     """training on the option `tokens`; null: not given"""
+    power: Power | None
+    """null: the device file states no board power, the GPU is divided, or the model has embedding tables on several ranks"""
     memory: PassMemory
     """over several ranks: of the rank that needs most"""
     kernels: list[Kernel]
@@ -401,6 +453,8 @@ class Forecast(_Forecast):
     """the embedding tables of each rank of a recommendation model; other models have no such key"""
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+    launch: list[LaunchLine]
+    """commands that start such a training; empty: none is known"""
     assumptions: list[str]
     """what matters to the numbers, given or by default: dtype and where it comes from, attention, optimizer and its states, loss, recomputation, fusion, software, clock"""
     warnings: list[str]
@@ -528,12 +582,16 @@ class Vision(Record):
 
 class Drafts(Record):
     """Speculative decoding."""
+    method: str
+    """what makes the drafts: draft_model, mtp (the model's own layers), ngram, eagle or eagle3"""
     model: str | None
-    """the model that makes the drafts; null: the model's own layers"""
+    """the model that makes the drafts; null: the method needs none"""
     tokens: int
     """of a draft [tokens]"""
     acceptance_rate: float
     """of a token, if those before it are accepted"""
+    acceptance_source: str
+    """"given", or where the default is from"""
     tokens_per_step: float
     """that a step of a sequence writes on average [tokens]"""
     time: Interval
@@ -591,6 +649,29 @@ class PrefillPool(Record):
     """from the end of a prefill of mean length to the other pool's having the cache, on an idle link [s]"""
     mean_transfer_s: float
     """the same, mean of all requests, with waiting for the link [s]"""
+
+class PrefixCache(Record):
+    """What a server's prefix cache found, kept and lost."""
+    hit_ratio: float
+    """share of the prompts' tokens that the GPU's cache had"""
+    host_hit_ratio: float
+    """share of the prompts' tokens that the host's memory had"""
+    most_hit_ratio: float
+    """the same for one cache of any size, to which each request comes after those before it are answered"""
+    hit_tokens: int
+    """of prompts, that the GPU's cache had [tokens]"""
+    host_hit_tokens: int
+    """of prompts, that the host's memory had [tokens]"""
+    evicted_tokens: int
+    """that the GPU's caches lost to other requests [tokens]"""
+    cached_tokens: int
+    """that the GPU's caches keep at the end [tokens]"""
+    host_capacity_tokens: int
+    """that the host's memory has room for, in each server [tokens]"""
+    host_cached_tokens: int
+    """that the host's memory keeps at the end, in all servers [tokens]"""
+    host_bytes_per_s: float
+    """at which a server's GPUs read the host's memory [B/s]"""
 
 class TracedRequest(Record):
     """When a request of a trace came and was answered."""
@@ -657,6 +738,8 @@ class Serving(Record):
     """mean share of the cache in use"""
     preemptions: int
     """sequences that were put back for lack of cache"""
+    prefix_cache: PrefixCache | None
+    """what requests found of prompts and answers before them; null: nothing is known of what they have in common, or the server keeps nothing"""
     keeps_up: bool
     """the queue does not grow without bound"""
     traced_requests: list[TracedRequest]
@@ -762,6 +845,8 @@ class GenerationForecast(_GenerationForecast):
     """the prefill step with the most tokens"""
     decode: Step
     """the step in the middle of the output"""
+    power: Power | None
+    """of `request`, the batch or the single request; null: the device file states no board power, or the GPU is divided"""
     kernels: list[Kernel]
     """all kernels of one rank, with a pipeline of one of each stage; the decode step in the middle of each part of the output stands for all of that part"""
     roofs: list[Roof]
@@ -780,6 +865,8 @@ class GenerationForecast(_GenerationForecast):
     """a server under load; null: a static batch, or the longest request does not fit"""
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
+    launch: list[LaunchLine]
+    """the command that starts such a server; empty: none is known"""
     assumptions: list[str]
     """what matters to the numbers, given or by default: dtypes of weights and cache, software, steps, share of the memory, load of experts, clock"""
     warnings: list[str]
@@ -1172,7 +1259,7 @@ class KernelAnswer(Record):
     gpu: str
     """id of the GPU"""
     clocks: str
-    """the option `clocks`: boost, base or a number of MHz"""
+    """the option `clocks`: boost, base, sustained or a number of MHz"""
     software: str
     """whose kernels run the operator"""
     reuse: str | None
@@ -1241,15 +1328,6 @@ class TrainingWinner(Record):
     """MFU, model FLOPs utilization: the model's FLOPs / (latency x peak FLOP/s of the GPUs for the dtype)"""
     utilization_ratio: float
     """HFU, hardware FLOPs utilization: the same with the FLOPs that checkpointing computes again"""
-
-class LaunchLine(Record):
-    """A command that starts software with the first candidate of a plan."""
-    software: str
-    """megatron, torchtitan or a server"""
-    command: str
-    """without the model's own options"""
-    without: str
-    """options of the candidate that no flag of the software sets"""
 
 class TrainingCandidate(Record):
     """One parallel configuration. Memory is that of the rank that needs most."""
@@ -2125,6 +2203,8 @@ class Training(Record):
     """The errors of new weights."""
     schema_version: int
     """of this schema"""
+    seen: list[TrainError]
+    """of rows that constants of laws were fitted to, by the laws alone"""
     held_out: list[TrainError]
     """of a tenth of the rows, never trained on"""
     left_out: list[TrainError]
@@ -2682,6 +2762,10 @@ class ForecastKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -2728,11 +2812,18 @@ class ForecastKeywords(TypedDict, total=False):
     rate: float | None
     concurrency: int | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2743,7 +2834,7 @@ class ForecastKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2751,6 +2842,7 @@ class ForecastKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -2771,6 +2863,10 @@ class CompareGpusKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -2819,11 +2915,18 @@ class CompareGpusKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2834,7 +2937,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2842,6 +2945,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -2862,6 +2966,10 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -2910,11 +3018,18 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -2925,7 +3040,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -2933,6 +3048,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -2953,6 +3069,10 @@ class StepOperationsKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -3001,11 +3121,18 @@ class StepOperationsKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3016,7 +3143,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -3024,6 +3151,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -3044,6 +3172,10 @@ class OccupancyKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -3092,11 +3224,18 @@ class OccupancyKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3107,7 +3246,7 @@ class OccupancyKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -3115,6 +3254,7 @@ class OccupancyKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -3140,6 +3280,10 @@ class CompareKeywords(TypedDict, total=False):
     clocks: float | str | None
     images: int | None
     image_size: int | None
+    power_cap_w: float | None
+    price_per_gpu_hour: float | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
@@ -3188,11 +3332,18 @@ class CompareKeywords(TypedDict, total=False):
     concurrency: int | None
     trace: Path | None
     requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
     server_overhead_s: float | None
     request_turn_us: float | None
     ttft_s: float | None
@@ -3203,7 +3354,7 @@ class CompareKeywords(TypedDict, total=False):
     sequence_overhead_us: float | None
     all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
     replicas: int | None
-    router: Literal["round-robin", "least-loaded"] | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
     prefill_workers: int | None
     prefill_tp: int | None
     prefill_pp: int | None
@@ -3211,6 +3362,7 @@ class CompareKeywords(TypedDict, total=False):
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
     speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
     draft_model: str | None
     cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
@@ -3228,7 +3380,7 @@ class CompareKeywords(TypedDict, total=False):
 
 class KernelKeywords(TypedDict, total=False):
     dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave", "aiter"] | None
     warm: bool | None
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
@@ -3385,6 +3537,8 @@ class EvaluateKeywords(TypedDict, total=False):
 
 class TrainKeywords(TypedDict, total=False):
     collectives: bool | None
+    laws: bool | None
+    law_folder: Path | None
     exclude_gpu: GpuLike | Sequence[GpuLike] | None
     trees: int | None
     seed: int | None

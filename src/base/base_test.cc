@@ -2,6 +2,7 @@
 
 #include <limits>
 
+#include "base/base64.h"
 #include "base/checked.h"
 #include "base/csv.h"
 #include "base/embedded.h"
@@ -271,6 +272,16 @@ TEST(Text, OptionsInBackquotesBecomeFlags) {
             "--batch: expected 1; use --max-num-seqs 4");
   EXPECT_EQ(options_as_flags("no option"), "no option");
   EXPECT_EQ(options_as_flags("a ` b `` c `Not one` d `"), "a ` b `` c `Not one` d `");
+}
+
+TEST(Base64, DecodesTheExamplesOfTheStandard) {
+  EXPECT_EQ(from_base64(""), "");
+  EXPECT_EQ(from_base64("Zg=="), "f");
+  EXPECT_EQ(from_base64("Zm8="), "fo");
+  EXPECT_EQ(from_base64("Zm9vYmFy"), "foobar");
+  EXPECT_EQ(from_base64("//79"), "\xff\xfe\xfd");
+  for (const char* wrong : {"Z", "Zg=", "Zg", "Z===", "====", "Zg==Zg==", "Zm9v\n", "Zm-_", "=Zg="})
+    EXPECT_EQ(from_base64(wrong), std::nullopt) << wrong;
 }
 
 TEST(Numbers, WholeOnesMayEndInAFactor) {

@@ -42,9 +42,9 @@ std::string shown(const fs::path& path) { return printable(path.string()); }
 void check_kind(const fs::path& path, mode_t mode) {
   if (S_ISREG(mode)) return;
   if (S_ISDIR(mode))
-    throw Error(ErrorKind::kIo, fmt::format("{}: is a folder, expected a file", shown(path)));
+    throw Error(ErrorKind::kInput, fmt::format("{}: is a folder, expected a file", shown(path)));
   const char* kind = S_ISFIFO(mode) ? "pipe" : S_ISSOCK(mode) ? "socket" : "device";
-  throw Error(ErrorKind::kIo,
+  throw Error(ErrorKind::kInput,
               fmt::format("{}: is a {}, expected a file; write its content to a file first",
                           shown(path), kind));
 }

@@ -14,7 +14,7 @@ inline constexpr uint64_t kMaxFileBytes = uint64_t{64} << 20;
 
 /// Whole content of a regular file of at most `most_bytes`. Pipes, devices and sockets are refused
 /// without reading from them: they may never end. Throws Error{kNotFound}, Error{kIo}, or
-/// Error{kInput} for a file that is too large.
+/// Error{kInput} for what is no file, or one that is too large.
 std::string read_file(const std::filesystem::path& path, uint64_t most_bytes = kMaxFileBytes);
 
 /// Whether there is something, a regular file or a folder of that name which the question may read

@@ -26,13 +26,13 @@ TEST(File, OnlyRegularFilesOfTheirSizeAreRead) {
   write_file(path, "12345");
   EXPECT_EQ(read_file(path, 5), "12345");
   EXPECT_ERROR(read_file(path, 4), kInput, "is too large: 5 B, expected at most 4 B");
-  EXPECT_ERROR(read_file(folder.path()), kIo, "is a folder, expected a file");
+  EXPECT_ERROR(read_file(folder.path()), kInput, "is a folder, expected a file");
   EXPECT_ERROR(read_file(path / "x"), kNotFound, "no such file");
-  EXPECT_ERROR(read_file("/dev/zero"), kIo, "is a device, expected a file");
+  EXPECT_ERROR(read_file("/dev/zero"), kInput, "is a device, expected a file");
   // Nobody writes into it: opening it would wait for ever.
   const auto pipe = folder.path() / "pipe";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_ERROR(read_file(pipe), kIo, "is a pipe, expected a file; write its content to a file");
+  EXPECT_ERROR(read_file(pipe), kInput, "is a pipe, expected a file; write its content to a file");
   // A sparse file takes no room on the disk and is refused before it takes any in memory.
   std::filesystem::resize_file(path, uint64_t{1} << 40);
   EXPECT_ERROR(read_file(path), kInput, "is too large: 1.00 TiB, expected at most 64.0 MiB");
@@ -169,8 +169,8 @@ TEST(PartlyReadFile, HasThePartsThatWereLoaded) {
     EXPECT_EQ(part, content.substr(at, size));
   }
   file.load(file.content().substr(300'000));
-  EXPECT_ERROR(PartlyReadFile(folder.path()), kIo, "is a folder, expected a file");
-  EXPECT_ERROR(PartlyReadFile("/dev/zero"), kIo, "is a device, expected a file");
+  EXPECT_ERROR(PartlyReadFile(folder.path()), kInput, "is a folder, expected a file");
+  EXPECT_ERROR(PartlyReadFile("/dev/zero"), kInput, "is a device, expected a file");
 }
 
 TEST(PartlyReadFile, AFileThatIsShortenedMeanwhileIsAnError) {

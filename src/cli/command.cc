@@ -133,7 +133,8 @@ Command allocate_command() {
 void run_evaluate(const Command& command, const Given& given) {
   constexpr const char* kPointsOfPage = "1500";
   Given asked = given;
-  if (format_of(given) == "html" && !has(given, "points")) asked["points"].texts = {kPointsOfPage};
+  if (format_of(given) == "html" && !has(given, "points"))
+    asked["points"] = {.texts = {kPointsOfPage}, .model = {}, .gpus = {}, .by_default = true};
   run_question(command, asked);
 }
 

@@ -66,8 +66,9 @@ std::vector<OptionGroup> evaluate_groups() {
       {"Arguments",
        {{.names = "PATH",
          .help = "file or folder: Tilecast's CSV, the NeuSight repository, "
-                 "aiconfigurator's, Vidur's, rocBLAS's or PipeWeave's CSVs, find_ARCH.csv "
-                 "of MIOpen's solvers, Gavel's or MISO's jobs that share GPUs, servers under load",
+                 "aiconfigurator's, Vidur's, rocBLAS's, AITER's, PipeWeave's or "
+                 "LLMServingSim's CSVs, find_ARCH.csv of MIOpen's solvers, Gavel's or MISO's jobs "
+                 "that share GPUs, servers under load",
          .kind = ValueKind::kFile,
          .required = true,
          .set = into<&Evaluated::path>()}}},
@@ -155,24 +156,38 @@ void refuse_sharing_options(const Evaluated& asked) {
         fmt::format("`{}` applies to tables of jobs that share GPUs, which this is not", given));
 }
 
-Reply answer_evaluate(Evaluated&& asked, const Given&, const Asking&) {
+/// An option of tables of measured kernels.
+void refuse_points(const Given& given) {
+  const auto points = given.find("points");
+  if (points != given.end() && !points->second.by_default)
+    throw OptionError("`points` applies to tables of measured kernels, which this is not");
+}
+
+Reply answer_evaluate(Evaluated&& asked, const Given& given, const Asking&) {
   if (is_server_table(asked.path)) {
     refuse_predictor(asked);
     refuse_sharing_options(asked);
+    refuse_points(given);
     if (!asked.gpu.empty()) throw OptionError("`gpu`: each row of servers names its GPU");
     return {.answer = evaluate_servers(*asked.forecaster.load(), asked.path, asked.servers)};
   }
   refuse_server_options(asked);
-  if (is_sharing_table(asked.path))
+  if (is_sharing_table(asked.path)) {
+    refuse_points(given);
     return {.answer =
                 evaluate_sharing(*asked.forecaster.load(), asked.path, sharing_table_of(asked))};
+  }
   refuse_sharing_options(asked);
-  if (auto accelerators = evaluate_accelerators(asked.path, asked.gpu))
+  if (auto accelerators = evaluate_accelerators(asked.path, asked.gpu)) {
+    refuse_points(given);
     return {.answer = AcceleratorEvaluations{std::move(*accelerators)}};
+  }
   if (!asked.gpu.empty())
     throw OptionError("`gpu` applies to cycles of accelerators; other tables name their GPUs");
-  if (auto tuning = evaluate_tuning(asked.path))
+  if (auto tuning = evaluate_tuning(asked.path)) {
+    refuse_points(given);
     return {.answer = TuneEvaluations{std::move(*tuning)}};
+  }
   Evaluation evaluation = evaluate(*asked.forecaster.load(), asked.path, asked.predictor,
                                    static_cast<size_t>(asked.points));
   std::vector<std::string> warnings = evaluation_warnings(evaluation);

@@ -179,8 +179,8 @@ std::vector<OptionGroup> kernel_groups() {
        .set = into<&OneKernel::dtype>()},
       {.names = "--software",
        .default_value = "pytorch",
-       .help = "whose kernels run the operator; rocblas and pipeweave are libraries of matrix "
-               "products that were measured alone",
+       .help = "whose kernels run the operator; rocblas, pipeweave and aiter are libraries of "
+               "matrix products (aiter also of experts) that were measured alone",
        .choices = kernel_software(),
        .set = into<&OneKernel::options, &KernelOptions::software>()},
       switch_option("warm", "operands are already in L2, as when a benchmark replays the kernel",

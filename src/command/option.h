@@ -26,6 +26,7 @@ struct GivenValue {
   std::vector<std::string> texts;  ///< a switch is "on" or "off"
   std::optional<ModelRef> model;   ///< in place of the text
   std::vector<GpuRef> gpus;        ///< in place of the texts
+  bool by_default = false;         ///< nobody gave it: it does not matter where it does not apply
 };
 
 /// Values by the key of their option.

@@ -12,6 +12,7 @@ namespace {
 struct Training {
   TrainOptions options;
   bool collectives = false;
+  bool laws = false;
   std::string intervals = "leave-one-out";
 };
 
@@ -39,6 +40,14 @@ std::vector<OptionGroup> train_groups() {
              .set = into<&Training::options, &TrainOptions::output>()},
             switch_option("collectives", "fit the curves of collectives only: collectives.json",
                           into<&Training::collectives>()),
+            switch_option("laws",
+                          "fit constants of laws only, with all GPUs and without each: laws.json",
+                          into<&Training::laws>()),
+            {.names = "--law-folder",
+             .value = "FOLDER",
+             .help = "files of laws that take the place of the bundled ones of the same name",
+             .kind = ValueKind::kFolder,
+             .set = into<&Training::options, &TrainOptions::laws>()},
             {.names = "--exclude-gpu",
              .value = "GPU",
              .help = "leave out all rows of this GPU",
@@ -64,6 +73,12 @@ Reply answer_train(Training&& asked, const Given&, const Asking& asking) {
   if (asked.collectives) {
     options.command = "tilecast train --collectives";
     CollectiveTrainResult result = train_collectives(options);
+    std::vector<std::string> report = result.report;
+    return {.answer = std::move(result), .warnings = std::move(report)};
+  }
+  if (asked.laws) {
+    options.command = "tilecast train --laws";
+    TrainResult result = train_laws(options, asking.show_progress);
     std::vector<std::string> report = result.report;
     return {.answer = std::move(result), .warnings = std::move(report)};
   }

@@ -121,6 +121,7 @@ Gpu read_gpu(const JsonObject& file, std::vector<std::string>& missing) {
   gpu.register_bytes_per_sm = optional.whole_or("register_bytes_per_sm", "B", 256 << 10, "256 KiB");
   gpu.threads_per_sm = optional.whole_or("threads_per_sm", "1", 2048, "2048 threads");
   // 15 pJ per FLOP: between V100 (18) and A100 PCIe (13).
+  gpu.states_board_power = file.has("board_power_w");
   gpu.board_power_w = optional.quantity_or("board_power_w", "W", 15e-12 * fp32, "15 pJ per FLOP");
   if (file.has("base_clock_hz")) gpu.base_clock_hz = sourced_number(file, "base_clock_hz", "Hz");
   if (file.has("process_nm")) gpu.process_nm = sourced_number(file, "process_nm", "nm");

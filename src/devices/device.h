@@ -95,6 +95,7 @@ struct Gpu {
   int64_t register_bytes_per_sm = 0;
   int64_t threads_per_sm = 0;
   double board_power_w = 0;
+  bool states_board_power = true;  ///< else it is derived from the rate in FP32
   std::optional<double> process_nm;
   Architecture architecture{};
   MatrixInstruction matrix_instruction{};

@@ -4,6 +4,11 @@
 
 namespace tilecast {
 
+/// Whether AITER's kernels run on the architecture, and hipBLASLt's in place of rocBLAS's own.
+constexpr bool is_cdna3_or_later(Architecture architecture) {
+  return architecture == Architecture::kCdna3 || architecture == Architecture::kCdna4;
+}
+
 /// Whether AMD's libraries run on the architecture. Code asks here: the order of the enum is by age
 /// within a vendor and says nothing across them.
 constexpr bool is_amd(Architecture architecture) {

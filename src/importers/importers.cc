@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "importers/bundled.h"
+#include "importers/encoded.h"
 #include "importers/gguf/splits.h"
 #include "importers/hub.h"
 #include "ops/validate.h"
@@ -58,6 +59,8 @@ static Model finished(Model model, std::string_view format, const std::string& w
 
 Model import_model(const ModelText& text) {
   const std::string& where = text.where;
+  if (const std::optional<EncodedFile> file = decoded_file(text))
+    return import_model(file->content, file->name);
   for (const ImporterDef& importer : importers()) {
     if (!importer.sniff(where, text.content)) continue;
     return finished(importer.import(text), importer.name, where);

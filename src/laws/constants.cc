@@ -78,6 +78,7 @@ void LawConstants::describe(ConstantTable& table) {
   table.group("expert_exchange", expert_exchange);
   table.group("intervals", intervals);
   table.group("sharing", sharing);
+  table.group("power", power);
 }
 
 const LawConstants& bundled_laws() {

@@ -14,6 +14,7 @@
 #include "laws/convolution.h"
 #include "laws/kernels.h"
 #include "laws/links.h"
+#include "laws/power.h"
 #include "laws/products.h"
 #include "laws/sharing.h"
 
@@ -57,6 +58,7 @@ struct LawConstants {
   ExpertExchangeConstants expert_exchange;
   IntervalConstants intervals;
   SharingConstants sharing;
+  PowerConstants power;
 
   void describe(ConstantTable& table);
   bool operator==(const LawConstants&) const = default;

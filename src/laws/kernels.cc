@@ -54,6 +54,15 @@ void MarlinExperts::describe(ConstantTable& table) {
   table.add("tile_rows", tile_rows);
 }
 
+void CdnaExperts::describe(ConstantTable& table) {
+  table.add("tile_rows", tile_rows);
+  table.add("tile_columns", tile_columns);
+  table.add("fill_cycles", fill_cycles);
+  table.add("element_cycles", element_cycles);
+  table.add("conversion_cycles", conversion_cycles);
+  table.add("activation_passes", activation_passes);
+}
+
 void ExpertsConstants::describe(ConstantTable& table) {
   table.add("reached_ratio", reached_ratio);
   table.add("conversion_cycles", conversion_cycles);
@@ -70,6 +79,7 @@ void ExpertsConstants::describe(ConstantTable& table) {
   table.add("l2_fit_span_ratio", l2_fit_span_ratio);
   table.add("dram_time_ratio", dram_time_ratio);
   table.group("marlin", marlin);
+  table.group("cdna3", cdna3);
 }
 
 void ScanConstants::describe(ConstantTable& table) {

@@ -59,6 +59,16 @@ struct MarlinExperts {
   bool operator==(const MarlinExperts&) const = default;
 };
 
+/// Fused layers of experts from CDNA 3 on, beside what they share with products
+/// (tensor_matmul.cdna3).
+struct CdnaExperts {
+  std::vector<double> tile_rows, tile_columns;
+  double fill_cycles, element_cycles, conversion_cycles, activation_passes;
+
+  void describe(ConstantTable& table);
+  bool operator==(const CdnaExperts&) const = default;
+};
+
 /// Fused layers of experts: two grouped products between passes that gather the tokens and add
 /// up the results.
 struct ExpertsConstants {
@@ -68,6 +78,7 @@ struct ExpertsConstants {
   double tile_columns, hbm_j_per_flop, gddr_j_per_flop, l2_fit_ratio, l2_fit_span_ratio,
       dram_time_ratio;
   MarlinExperts marlin;
+  CdnaExperts cdna3;
 
   void describe(ConstantTable& table);
   bool operator==(const ExpertsConstants&) const = default;

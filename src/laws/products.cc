@@ -105,6 +105,24 @@ void AmdBlocks::describe(ConstantTable& table) {
   table.add("power_share", power_share);
 }
 
+void CdnaBlocks::describe(ConstantTable& table) {
+  table.add("tiles", tiles);
+  table.add("most_block_scaled_elements", most_block_scaled_elements);
+  table.add("fill_cycles", fill_cycles);
+  table.add("split_cycles", split_cycles);
+  table.add("element_cycles", element_cycles);
+  table.add("idle_share", idle_share);
+  table.add("shortest_k", shortest_k);
+  table.add("latency_cycles", latency_cycles);
+  table.add("block_scaled_latency_cycles", block_scaled_latency_cycles);
+  table.add("feed_bytes_per_cycle", feed_bytes_per_cycle);
+  table.add("launch_us", launch_us);
+  table.add("of_16_bits_j_per_flop", of_16_bits_j_per_flop);
+  table.add("of_8_bits_j_per_flop", of_8_bits_j_per_flop);
+  table.add("of_4_bits_j_per_flop", of_4_bits_j_per_flop);
+  table.add("reference_process_nm", reference_process_nm);
+}
+
 void QuantizationLaunches::describe(ConstantTable& table) {
   table.add("all_in_l2_ratio", all_in_l2_ratio);
   table.add("none_in_l2_ratio", none_in_l2_ratio);
@@ -122,6 +140,7 @@ void TensorMatmulConstants::describe(ConstantTable& table) {
   table.add("ramp_half_us", ramp_half_us);
   table.group("packed_lanes", packed_lanes);
   table.group("matrix_cores", matrix_cores);
+  table.group("cdna3", cdna3);
   table.add("gcn5_widening_share", gcn5_widening_share);
   table.add("element_flops_per_cycle", element_flops_per_cycle);
   table.add("word_flops_per_cycle", word_flops_per_cycle);

@@ -103,6 +103,17 @@ struct AmdBlocks {
   bool operator==(const AmdBlocks&) const = default;
 };
 
+/// Kernels of AITER and hipBLASLt, from CDNA 3 on.
+struct CdnaBlocks {
+  std::vector<Tile> tiles;
+  double most_block_scaled_elements, fill_cycles, split_cycles, element_cycles, idle_share,
+      shortest_k, latency_cycles, block_scaled_latency_cycles, feed_bytes_per_cycle, launch_us,
+      of_16_bits_j_per_flop, of_8_bits_j_per_flop, of_4_bits_j_per_flop, reference_process_nm;
+
+  void describe(ConstantTable& table);
+  bool operator==(const CdnaBlocks&) const = default;
+};
+
 /// Launches that quantize activations before a product.
 struct QuantizationLaunches {
   double all_in_l2_ratio, none_in_l2_ratio, l2_bytes_per_cycle;
@@ -119,6 +130,7 @@ struct TensorMatmulConstants {
   TensorBlocks of_16_bits, of_8_bits;
   double issue_share, ramp_half_us;
   AmdBlocks packed_lanes, matrix_cores;
+  CdnaBlocks cdna3;
   double gcn5_widening_share, element_flops_per_cycle, word_flops_per_cycle;
   int64_t aligned_16_bit_elements, aligned_tf32_elements;
   double l2_fit_ratio, l2_fit_span_ratio;

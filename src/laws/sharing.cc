@@ -8,6 +8,8 @@ void SharingConstants::describe(ConstantTable& table) {
   table.add("launch_s", launch_s);
   table.add("kernel_turn_s", kernel_turn_s);
   table.add("slice_turn_s", slice_turn_s);
+  table.add("short_slice_turn_s", short_slice_turn_s);
+  table.add("switch_s", switch_s);
   table.add("deepest_prefetch", deepest_prefetch);
   table.add("input_free_share", input_free_share);
   table.add("input_binds_share", input_binds_share);

@@ -24,6 +24,9 @@ extern const LayoutDef kAiconfiguratorLayout;
 extern const LayoutDef kVidurLayout;
 extern const LayoutDef kRocmLayout;
 extern const LayoutDef kPipeWeaveLayout;
+extern const LayoutDef kAiterProductsLayout;
+extern const LayoutDef kAiterExpertsLayout;
+extern const LayoutDef kServedLayersLayout;
 extern const LayoutDef kNcclLayout;
 extern const LayoutDef kServingAllReduceLayout;
 extern const LayoutDef kDeepEpLayout;
@@ -36,6 +39,8 @@ extern const LayoutDef kOwnModelLayout;
 extern const LayoutDef kOwnDeviceLayout;
 extern const LayoutDef kOwnModelKernelsLayout;
 extern const LayoutDef kOwnPairsLayout;
+extern const LayoutDef kOwnPowerLayout;
+extern const LayoutDef kOwnTraceLayout;
 
 namespace {
 
@@ -95,21 +100,16 @@ std::string unpack_xz(const std::string& /*packed*/, const std::string& where) {
 #endif
 
 /// In the order in which they are tried.
-const LayoutDef* const kLayouts[] = {&kNeusightLayout,
-                                     &kNcclLayout,
-                                     &kServingAllReduceLayout,
-                                     &kDeepEpLayout,
-                                     &kDeepEpLowLatencyLayout,
-                                     &kPipeWeaveCollectivesLayout,
-                                     &kVidurNetworkLayout,
-                                     &kOwnKernelLayout,
-                                     &kOwnModelLayout,
-                                     &kAiconfiguratorLayout,
-                                     &kVidurLayout,
-                                     &kOwnModelKernelsLayout,
-                                     &kOwnPairsLayout,
-                                     &kOwnDeviceLayout,
-                                     &kRocmLayout,
+const LayoutDef* const kLayouts[] = {&kNeusightLayout,         &kNcclLayout,
+                                     &kServingAllReduceLayout, &kDeepEpLayout,
+                                     &kDeepEpLowLatencyLayout, &kPipeWeaveCollectivesLayout,
+                                     &kVidurNetworkLayout,     &kOwnPowerLayout,
+                                     &kOwnTraceLayout,         &kAiterProductsLayout,
+                                     &kAiterExpertsLayout,     &kServedLayersLayout,
+                                     &kOwnKernelLayout,        &kOwnModelLayout,
+                                     &kAiconfiguratorLayout,   &kVidurLayout,
+                                     &kOwnModelKernelsLayout,  &kOwnPairsLayout,
+                                     &kOwnDeviceLayout,        &kRocmLayout,
                                      &kPipeWeaveLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {

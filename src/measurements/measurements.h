@@ -84,7 +84,8 @@ struct MeasurementSet {
 enum class Untimed : uint8_t { kSkip, kKeep };
 
 /// Reads a file, or all files of a folder in the order of their paths. Known layouts: Tilecast's
-/// own CSV, NeuSight, aiconfigurator, Vidur, rocBLAS's tuned sizes, PipeWeave. Files may be .xz.
+/// own CSV, NeuSight, aiconfigurator, Vidur, rocBLAS's and AITER's tuned sizes, PipeWeave,
+/// LLMServingSim's layers. Files may be .xz.
 /// With Untimed::kKeep, kernels without a time have one of 0. Throws Error{kNotFound}, Error{kIo},
 /// Error{kInput} for a malformed file of a known layout.
 MeasurementSet read_measurements(const std::filesystem::path& path,

@@ -238,6 +238,14 @@ extern const LayoutDef kOwnPairsLayout = {
     "own pairs", {"gpu", "model", "other_model"}, [](const CsvTable& t, Collector& c) {
       list_rows(t, c, "two processes on one GPU are not forecast");
     }};
+extern const LayoutDef kOwnPowerLayout = {
+    "own power", {"gpu", "stage", "energy_power_w"}, [](const CsvTable& t, Collector& c) {
+      list_rows(t, c, "loads that are held for seconds are compared by research/power");
+    }};
+extern const LayoutDef kOwnTraceLayout = {
+    "own traces", {"gpu", "stage", "trace_bytes"}, [](const CsvTable& t, Collector& c) {
+      list_rows(t, c, "steps of which a trace was taken are not compared");
+    }};
 extern const LayoutDef kOwnModelLayout = {
     "own models", {"gpu", "model", "mode", "dtype", "latency_s"}, read_models};
 

@@ -37,6 +37,22 @@ TEST(OwnLayout, RowsThatAForecastDoesNotMeanAreListed) {
   EXPECT_EQ(set.unmatched.size(), 2u);
 }
 
+TEST(OwnLayout, LoadsUnderPowerAndTracesAreListedOnly) {
+  const TemporaryFolder folder;
+  write_file(folder.path() / "power.csv",
+             "gpu,stage,name,op,dtype,m,n,k,load,latency_s,energy_power_w,status\n"
+             "H100,power,idle,idle,,,,,sustained,,74,ok\n"
+             "H100,power,product,gemm,bf16,8192,8192,8192,sustained,1.56e-3,683,ok\n");
+  write_file(
+      folder.path() / "traces.csv",
+      "gpu,stage,model,mode,dtype,latency_s,trace_bytes\nH100,traces,m,decode,bf16,1e-3,9\n");
+  const MeasurementSet set = read_measurements(folder.path());
+  EXPECT_TRUE(set.kernels.empty());
+  EXPECT_TRUE(set.models.empty());
+  ASSERT_EQ(set.unmatched.size(), 2u);
+  EXPECT_NE(set.unmatched[0].find("(2 rows)"), std::string::npos);
+}
+
 /// Rows as the kit writes them: some of the columns of its families.
 MeasurementSet kit_rows(const std::string& text) {
   const TemporaryFolder folder;

@@ -13,6 +13,7 @@
 #include "ops/decompose.h"
 #include "ops/expert_load.h"
 #include "ops/gradient.h"
+#include "ops/grouped_experts.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -80,7 +81,8 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
   return specs;
 }
 
-void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
+/// The layer's sizes, and the load of the rank.
+Experts sizes_of_layer(const OpContext& context) {
   const Tensor& x = context.input(0);
   const Shape& up = context.input(1).shape;
   const Shape& down = context.input(2).shape;
@@ -104,12 +106,38 @@ void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
   }
   sizes.active_experts = load.active_experts;
   sizes.assignments = load.assignments;
+  return sizes;
+}
+
+/// nullopt: the layer is one fused kernel.
+std::optional<GroupedExperts> grouped_layer(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  if (context.integer("grouped") == 0 ||
+      context.attribute<QuantScheme>("scheme") != QuantScheme::kNone)
+    return std::nullopt;
+  const Experts sizes = sizes_of_layer(context);
+  return GroupedExperts{.assignments = sizes.assignments,
+                        .active_experts = sizes.active_experts,
+                        .tokens = sizes.tokens,
+                        .hidden_dim = sizes.hidden_dim,
+                        .ffn_dim = sizes.ffn_dim,
+                        .gated = context.input(1).shape[1] != sizes.ffn_dim,
+                        .dtype = x.dtype};
+}
+
+void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
+  if (const std::optional<GroupedExperts> layer = grouped_layer(context))
+    return add_grouped_forward(*layer, kernels);
+  const Tensor& x = context.input(0);
+  const Shape& up = context.input(1).shape;
+  const Shape& down = context.input(2).shape;
+  const Experts sizes = sizes_of_layer(context);
   Kernel kernel{.shape = sizes, .dtype = x.dtype};
   kernel.scheme = context.attribute<QuantScheme>("scheme");
   const int64_t per_expert = checked_multiply(checked_add(up[1], down[2]), sizes.hidden_dim);
   const auto weight_bytes =
-      static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * load.active_experts;
-  const double flops = 2 * static_cast<double>(per_expert) * load.assignments;
+      static_cast<double>(scheme_bytes(kernel.scheme, per_expert, x.dtype)) * sizes.active_experts;
+  const double flops = 2 * static_cast<double>(per_expert) * sizes.assignments;
   constexpr double kLargest = 9e18;
   if (!(flops < kLargest) || !(weight_bytes < kLargest)) context.fail("the work overflows 64 bits");
   kernel.flops = static_cast<int64_t>(flops);
@@ -177,7 +205,13 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
   Node forward = context.node;
   forward.inputs.erase(forward.inputs.begin());
   forward.inputs.resize(3);
-  if (context.integer("frozen") != 0) return work_experts({context.graph, forward}, kernels);
+  const bool frozen = context.integer("frozen") != 0;
+  if (const auto layer = grouped_layer({context.graph, forward})) {
+    add_grouped_input_gradient(*layer, kernels);
+    if (!frozen) add_grouped_weight_gradient(*layer, context.input(2).shape[0], kernels);
+    return;
+  }
+  if (frozen) return work_experts({context.graph, forward}, kernels);
   std::vector<Kernel> both;
   for (int i = 0; i < 2; ++i) work_experts({context.graph, forward}, both);
   both[1].write_bytes = 0;
@@ -187,9 +221,10 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
   kernels.insert(kernels.end(), both.begin(), both.end());
 }
 
-/// Training keeps what the backward pass reads.
+/// PyTorch's kernels of the layer. Training keeps what the backward pass reads.
 std::vector<TensorId> decompose_experts(GraphBuilder& b, const Node& node, const EagerForm& form) {
   std::vector<Attribute> attributes = node.attributes;
+  attributes.push_back({"grouped", 1});
   if (form.training) attributes.push_back({"keeps", 1});
   if (form.training && frozen_weights(b.graph(), node)) attributes.push_back({"frozen", 1});
   std::vector<TensorId> outputs = b.add("experts", node.inputs, node.name, std::move(attributes));
@@ -298,6 +333,9 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
       flag_attribute("partial", "1: results are summed over tensor-parallel ranks"),
       flag_attribute("keeps", "1: the second output is what the backward pass reads"),
       flag_attribute("frozen", "1: the experts' weights get no gradient"),
+      flag_attribute("grouped",
+                     "1: sorting, grouped products, activation and sums are kernels of "
+                     "their own, as in PyTorch; 0: one fused kernel"),
       {.name = "scheme",
        .doc = "quantization scheme of the weights",
        .type = AttributeType::kScheme,
@@ -317,7 +355,9 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
        .infer = infer_experts,
        .work = work_experts,
        .backward = backward_experts,
-       .autocast = AutocastClass::kLowPrecision,
+       // The grouped products take no part in autocast: x is cast to the dtype of the weights,
+       // which are in fp32 there (transformers 5.24, integrations/moe.py).
+       .autocast = AutocastClass::kFp32,
        .quantization = WeightQuantization{{1, 2}, quantize_experts},
        .sizes = expert_sizes(),
        .operands = expert_operands,

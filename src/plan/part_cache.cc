@@ -117,7 +117,7 @@ const ModelPart& PartCache::base(const RankLayout& layout, const LayerRange& lay
   TimedPass pass{.work = std::make_shared<const PassWork>(std::move(graph), options),
                  .times = from.times};
   TILECAST_CHECK(pass.program().kernels.size() == from.times.size()) << setup_.model.name;
-  pass.timeline = run_program(pass.program(), pass.times, timing(setup_.request).host_launch_s());
+  run_kernels(pass, timing(setup_.request));
   return bases_.emplace(runs, describe_part(std::move(pass), options, CollectiveCosts(layout)))
       .first->second;
 }

@@ -35,6 +35,7 @@ Chip::Chip(const Device& of, const LawConstants& constants, const LawScales& sca
       uncorrected(uncorrected_ratio(laws.chip, gpu)),
       hbm(is_hbm(gpu.memory_type)),
       amd(is_amd(gpu.architecture)),
+      cdna3(is_cdna3_or_later(gpu.architecture)),
       units(scales.factor(LawConstant::kUnits)),
       blocks(scales.factor(LawConstant::kBlocks)),
       start(scales.factor(LawConstant::kStart)),

@@ -21,6 +21,7 @@ struct Chip {
   double uncorrected;
   bool hbm;
   bool amd;
+  bool cdna3;  ///< or later
   /// Factors on constants of the laws that no member above holds.
   double units, blocks, start, energy;
   /// Logarithm of the times between which the power of the board begins to count.

@@ -73,6 +73,12 @@ std::vector<Kernel> draw_kernels(size_t count, uint64_t seed) {
          {"n", rng.log_uniform(12)},
          {"k", 30000 + rng.log_uniform(16)}});
     add("linear", DType::kBf16, {{"m", 4096}, {"n", 2 * rng.log_uniform(12) + 1}, {"k", 4096}});
+    for (const QuantScheme scheme : {QuantScheme::kFp4, QuantScheme::kFp8Block})
+      add("quantized_linear", DType::kBf16,
+          {{"m", rng.log_uniform(13)},
+           {"n", 128 * rng.log_uniform(7)},
+           {"k", 128 * rng.log_uniform(7)},
+           {"scheme", scheme}});
     add("linear", DType::kFp8, {{"m", 16}, {"n", 64}, {"k", 32768 + 16 * rng.log_uniform(12)}});
   }
   const size_t drawn = kernels.size();
@@ -104,7 +110,7 @@ TEST(LawConstants, EachNumberOfALawOfKernelsMovesSomeTime) {
   const std::vector<Kernel> kernels = draw_kernels(6000, 3);
   std::vector<Device> devices;
   for (const char* gpu : {"P4", "P100", "V100", "T4", "A100", "L4", "4090", "L40S", "H100", "B200",
-                          "MI60", "MI100", "MI300X"})
+                          "MI60", "MI100", "MI300X", "MI355X"})
     devices.push_back(find_device(gpu));
   devices.push_back(find_device("H100"));
   std::get<Gpu>(devices.back().chip).process_nm.reset();

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "predict/law.h"
+#include "predict/law_cdna.h"
 
 namespace tilecast {
 namespace {
@@ -107,6 +108,8 @@ LawTime marlin_law(const Kernel& kernel, const Chip& chip, const Conditions& con
 
 LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
   if (runs_marlin(kernel, conditions)) return marlin_law(kernel, chip, conditions);
+  if (chip.cdna3 && kernel.compute_dtype() != DType::kFp32)
+    return cdna_experts_law(kernel, chip, conditions);
   constexpr double kFewest = 1e-9;  // no division by zero
   const ExpertsConstants& c = chip.laws.experts;
   const auto& e = std::get<Experts>(kernel.shape);

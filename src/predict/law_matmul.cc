@@ -8,6 +8,7 @@
 
 #include "predict/blocks.h"
 #include "predict/law.h"
+#include "predict/law_cdna.h"
 
 namespace tilecast {
 namespace {
@@ -318,7 +319,8 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
                           const BlockCost& cost) {
     return best_blocks(sizes, tiles, splits, 0, cost.on(chip), chip.sms, step_cycles);
   };
-  const Blocks best = !traits_of(conditions.software).splits_products
+  const Blocks best = chip.cdna3 ? cdna_product_blocks(sizes, kernel, chip)
+                      : !traits_of(conditions.software).splits_products
                           ? blocks(all.large_tiles, kUnsplit, whole_waves)
                       : amd != nullptr ? best_blocks(sizes, all.amd_tiles, all.splits, 0,
                                                      cost_of(*amd).on(chip), chip.sms, amd_cycles)
@@ -330,13 +332,18 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const double warm =
       share_in_l2(conditions, weight_bytes, std::max(0.0, bytes - weight_bytes), chip);
   const double cold_s = bytes / chip.dram_bytes_per_s;
+  // From CDNA 3 on the ramp is in the cycles in which blocks start.
+  const double ramp_us = chip.cdna3 ? 0 : c.ramp_us;
   const double memory_s =
       cold_s * (1 - warm) +
       std::min(cold_s, bytes / chip.l2_bytes_per_s(c.l2_bytes_per_cycle)) * warm +
-      c.ramp_us * kMicrosecond * bytes /
+      ramp_us * kMicrosecond * bytes /
           (bytes + chip.dram_bytes_per_s * (all.ramp_half_us * kMicrosecond)) * (1 - warm / 2);
-  const double start_s = launch_latency_s(amd != nullptr ? amd->launch_us : c.launch_us, chip) +
-                         measured_quantization_s(sizes, kernel, conditions, chip);
+  const double launch_us = chip.cdna3       ? all.cdna3.launch_us
+                           : amd != nullptr ? amd->launch_us
+                                            : c.launch_us;
+  const double start_s =
+      launch_latency_s(launch_us, chip) + measured_quantization_s(sizes, kernel, conditions, chip);
   const double compute_s = chip.seconds(best.cycles);
   return {start_s + root_of_squares(memory_s, compute_s),
           best.tile,

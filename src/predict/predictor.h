@@ -19,6 +19,14 @@ namespace tilecast {
 enum class Limit : uint8_t { kCompute, kMemory, kLatency, kNetwork };
 std::string_view limit_name(Limit limit);
 
+/// Energy of one launch beside what the board draws all the time (predict/power.h), and the clock
+/// at which it runs.
+struct KernelEnergy {
+  double switched_j = 0;   ///< of its arithmetic, at the voltage of the highest clock
+  double memory_j = 0;     ///< of its bytes
+  double clock_share = 1;  ///< of the highest clock
+};
+
 /// Time of one kernel, launch overhead excluded, and why.
 struct KernelTime {
   double seconds = 0;
@@ -33,6 +41,7 @@ struct KernelTime {
   double common_share = 1;
   bool extrapolated = false;
   std::string_view extrapolated_feature;  ///< which one, the furthest outside
+  KernelEnergy energy;                    ///< filled in where power is forecast
 };
 
 /// Kernels × device × conditions → seconds. A pure function: the same kernels give the same bits.

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/parallel_report.h"
+#include "report/power_text.h"
 #include "report/text_table.h"
 #include "tilecast/view.h"
 
@@ -87,6 +88,13 @@ void add_work(Lines& lines, const Forecast& f) {
                         "evaluations",
                         format_count(run.gpu_hours), format_si(static_cast<double>(run.tokens), ""),
                         format_count(run.steps)));
+  if (run.energy_kwh)
+    lines.add(
+        "  its energy", format_count(*run.energy_kwh) + " kWh",
+        fmt::format(
+            "of the GPUs' boards{}{}",
+            run.cost ? fmt::format("; costs {}", format_count(*run.cost)) : "",
+            run.carbon_kg ? fmt::format("; {} kg of CO2", format_count(*run.carbon_kg)) : ""));
 }
 
 std::string totals(const Forecast& f, const TableStyle& style) {
@@ -101,6 +109,7 @@ std::string totals(const Forecast& f, const TableStyle& style) {
     lines.add("  host", format_seconds(f.host_wait_s), "the GPU waits for launches");
   if (f.parallel) add_parallel(lines, f);
   add_work(lines, f);
+  if (f.power) add_power(lines, *f.power, f.mode == "training" ? "step" : "pass");
   lines.add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
   add_memory(lines, f.memory);
   return lines.text(style, true);

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/power_text.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
 #include "software/server_start.h"
@@ -104,6 +105,7 @@ void add_batch_times(Lines& lines, const GenerationForecast& f) {
           : "";
   lines.add("throughput", format_count(f.tokens_per_s) + " tokens/s",
             (f.continuous ? "written" : "output tokens of all sequences") + each);
+  if (f.power) add_power(lines, *f.power, f.continuous ? "request" : "batch");
 }
 
 /// nullptr for software that does not serve.
@@ -213,14 +215,23 @@ void add_vision(Lines& lines, const GenerationForecast& f) {
                         v.image_side, format_integer(v.image_tokens)));
 }
 
+std::string drafter_words(const DraftForecast& d) {
+  if (d.method == "ngram") return "a search in the text";
+  if (d.method == "mtp") return "the model's own layer";
+  if (d.method == "draft_model") return d.model;
+  const std::string head = d.method == "eagle" ? "an EAGLE head" : "an EAGLE-3 head";
+  return d.model.empty() ? head : fmt::format("{} ({})", head, d.model);
+}
+
 void add_drafts(Lines& lines, const GenerationForecast& f) {
   if (!f.drafts) return;
   const DraftForecast& d = *f.drafts;
   lines.add(
       "drafts", fmt::format("{} tokens", d.tokens),
-      fmt::format("by {}, {:.2f} tokens a step if {:.3g} is accepted; {} of a step, {}",
-                  d.model.empty() ? "the model's own layer" : d.model, d.tokens_per_step,
-                  d.acceptance_rate, format_seconds(d.time.value), format_bytes(d.weights_bytes)));
+      fmt::format("by {}, {:.2f} tokens a step if {:.3g} is accepted{}; {} of a step, {}",
+                  drafter_words(d), d.tokens_per_step, d.acceptance_rate,
+                  d.acceptance_source == "given" ? "" : fmt::format(" ({})", d.acceptance_source),
+                  format_seconds(d.time.value), format_bytes(d.weights_bytes)));
 }
 
 }  // namespace

@@ -81,7 +81,7 @@ std::string without_vendor(const std::string& gpu_id) {
 }
 
 std::string clock_text(const std::string& clocks) {
-  if (clocks == "boost") return "";
+  if (clocks.empty() || clocks == "boost" || clocks == "sustained") return "";
   return clocks == "base" ? ", base clock" : fmt::format(", {} MHz", clocks);
 }
 

@@ -77,6 +77,18 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
             fmt::format("{} sequence{}", format_integer(sequences), sequences == 1 ? "" : "s"),
             fmt::format("of the longest request; used {:.0f} % on average; {} preemptions",
                         100 * s.cache_use, format_integer(s.preemptions)));
+  if (s.prefix_cache) {
+    const PrefixCacheForecast& p = *s.prefix_cache;
+    lines.add("prefix cache", fmt::format("{:.1f} % of prompts", 100 * p.hit_ratio),
+              fmt::format("were in it; {:.1f} % would be in one of any size; {} tokens evicted, {} "
+                          "cached at the end",
+                          100 * p.most_hit_ratio, format_integer(p.evicted_tokens),
+                          format_integer(p.cached_tokens)));
+    if (p.host_capacity_tokens > 0)
+      lines.add("  host memory", fmt::format("{:.1f} % of prompts", 100 * p.host_hit_ratio),
+                fmt::format("came from it at {:.3g} GB/s a GPU; room for {} tokens",
+                            1e-9 * p.host_bytes_per_s, format_integer(p.host_capacity_tokens)));
+  }
   if (s.replicas > 1)
     lines.add("replicas", format_integer(s.replicas),
               "cache and mean batch are those of one; load and rates those of all");

@@ -26,7 +26,8 @@ std::string error_table(const std::string& title, const std::vector<TrainError>&
 }  // namespace
 
 std::string train_table(const TrainResult& result, const TableStyle& style) {
-  return error_table("Held-out rows of GPUs that were trained on", result.held_out, style) +
+  return error_table("Rows that laws were fitted to, by the laws alone", result.seen, style) +
+         error_table("Held-out rows of GPUs that were trained on", result.held_out, style) +
          error_table("Left-out GPUs", result.left_out, style) +
          error_table("Left-out architectures", result.left_out_architecture, style);
 }

@@ -16,7 +16,7 @@ OptionAccess schedule() {
 OptionAccess clocks() {
   OptionAccess access;
   access.set = [](Request& request, const OptionDef& option, const std::string& text) {
-    if (text != "boost" && text != "base") clock_value(option, text);
+    if (text != "boost" && text != "base" && text != "sustained") clock_value(option, text);
     request.execution.clocks = text;
   };
   access.get = [](const Request& request, const OptionDef&) { return request.execution.clocks; };

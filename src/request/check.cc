@@ -141,21 +141,63 @@ void check_deployment(const Request& r) {
         "`prefill-workers`: the number of servers that compute prompts only");
   }
   const Speculation& s = d.speculation;
-  if (s.tokens > 0 && !s.acceptance_rate)
+  if (s.tokens == 0 && (s.acceptance_rate || !s.draft_model.empty() || s.method))
     refuse(
-        "`speculative-tokens` needs `acceptance-rate`: the probability that a token of the draft "
-        "is accepted, which depends on model and text (DeepSeek-V3's paper states 0.85 to 0.9 for "
-        "its layer of multi-token prediction)");
-  if (s.tokens == 0 && (s.acceptance_rate || !s.draft_model.empty()))
-    refuse("`acceptance-rate` and `draft-model` have no effect without `speculative-tokens`");
+        "`acceptance-rate`, `draft-model` and `speculative-method` have no effect without "
+        "`speculative-tokens`");
+  if (s.method == DraftMethod::kDraftModel && s.draft_model.empty())
+    refuse("`speculative-method` draft_model needs `draft-model`");
+  if ((s.method == DraftMethod::kMtp || s.method == DraftMethod::kNgram) && !s.draft_model.empty())
+    refuse(fmt::format("`speculative-method` {} takes no `draft-model`", choice_word(*s.method)));
+}
+
+void check_trace(const Load& load) {
+  for (const TraceRequest& t : load.trace) {
+    if (!(t.arrival_s >= 0) || !std::isfinite(t.arrival_s) || t.prompt < 1 || t.output < 1)
+      refuse("`trace`: expected arrivals of 0 s or more and lengths of 1 token or more");
+    const int64_t blocks = (t.prompt - 1) / load.hash_block_size + 1;
+    if (static_cast<int64_t>(t.hash_ids.size()) > blocks)
+      refuse(
+          fmt::format("`trace`: the prompt of {} tokens that arrives at {} s has {} hash_ids, but "
+                      "{} blocks of {} tokens at most; state with `hash-block-size` how many "
+                      "tokens a block has",
+                      t.prompt, t.arrival_s, t.hash_ids.size(), blocks, load.hash_block_size));
+  }
+}
+
+/// What requests have in common.
+void check_common_prompts(const Request& r) {
+  const Load& load = r.load;
+  if (load.session_turn_delay_s > 0 && load.session_turns == 1)
+    refuse("`session-turn-delay-s` has no effect without `session-turns`");
+  if (load.num_prefixes > 1 && load.prefix_len == 0)
+    refuse("`num-prefixes` has no effect without `prefix-len`");
+  const bool hashes = std::any_of(load.trace.begin(), load.trace.end(),
+                                  [](const TraceRequest& t) { return !t.hash_ids.empty(); });
+  if (load.hash_block_size != Load{}.hash_block_size && !hashes)
+    refuse("`hash-block-size` has no effect without a `trace` with hash_ids");
+  const bool common = has_common_prompts(r);
+  if (load.prefix_hit_rate > 0 && common)
+    refuse(
+        "`prefix-hit-rate` cannot be combined with sessions, `prefix-len` and hash_ids: what is in "
+        "the prefix cache is simulated");
+  if (!load.prefix_caching && load.prefix_hit_rate > 0)
+    refuse("`prefix-hit-rate` needs `enable-prefix-caching` on");
+  if (load.kv_offloading_bytes > 0 && (!common || !load.prefix_caching))
+    refuse(
+        "`kv-offloading-size` has no effect without common prompts in a prefix cache: give "
+        "`session-turns`, `prefix-len` or a `trace` with sessions or hash_ids");
+  const bool sessions = load.session_turns > 1 ||
+                        std::any_of(load.trace.begin(), load.trace.end(),
+                                    [](const TraceRequest& t) { return t.session.has_value(); });
+  if (r.deployment.router == Router::kSession && !sessions)
+    refuse("`router` session needs `session-turns`, or a `trace` with sessions");
 }
 
 void check_server(const Request& r) {
   const Load& load = r.load;
-  for (const TraceRequest& t : load.trace) {
-    if (!(t.arrival_s >= 0) || !std::isfinite(t.arrival_s) || t.prompt < 1 || t.output < 1)
-      refuse("`trace`: expected arrivals of 0 s or more and lengths of 1 token or more");
-  }
+  check_trace(load);
+  check_common_prompts(r);
   const int loads =
       (load.rate > 0 ? 1 : 0) + (load.concurrency > 0 ? 1 : 0) + (load.trace.empty() ? 0 : 1);
   if (loads != 1)

@@ -46,7 +46,8 @@ std::vector<OptionDef> pool_options() {  // NOLINT(readability-function-size): a
        .kinds = kServers,
        .access = field<[](auto& r) -> auto& { return r.deployment.router; }>(),
        .default_value = "least-loaded",
-       .help = "which replica gets a request: each in turn, or the one with the fewest in flight",
+       .help = "which replica gets a request: each in turn, the one with the fewest in flight, or "
+               "the one that had the turn before of its session",
        .choices = choice_names<Router>()},
       {.name = "prefill-workers",
        .kinds = kServers,
@@ -108,10 +109,18 @@ std::vector<OptionDef> draft_options() {
        .min = 0,
        .max = 64,
        .old_names = {"num-speculative-tokens"}},
+      {.name = "speculative-method",
+       .access = field<[](auto& r) -> auto& { return r.deployment.speculation.method; }>(),
+       .help = "what makes the drafts: the `draft-model`, the default if there is one; mtp, the "
+               "model's own layers for multi-token prediction, else the default; ngram, a search "
+               "in the text by the host; eagle or eagle3, a trained layer (of `draft-model`'s "
+               "config, else like a dense model's own)",
+       .choices = choice_names<DraftMethod>()},
       {.name = "acceptance-rate",
        .access = field<[](auto& r) -> auto& { return r.deployment.speculation.acceptance_rate; }>(),
        .value = "A",
-       .help = "probability that a token of the draft is accepted if those before it were",
+       .help = "probability that a token of the draft is accepted if those before it were; "
+               "default: that of the method, which the output states with its source",
        .min = 0,
        .max = 1},
       {.name = "draft-model",

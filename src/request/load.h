@@ -10,10 +10,19 @@
 
 namespace tilecast {
 
-/// Parses a trace and sorts it by arrival. `text` is CSV with the columns `arrival` (or
-/// `arrival_s`, seconds), `prompt` and `output` (tokens); `path` is its name in messages. Throws
-/// Error{kInput} with path and line for a bad value, or if there are no requests.
+/// Parses a trace, CSV or JSONL (docs/reference/traces.md), and sorts it by arrival; `path` is its
+/// name in messages. Throws Error{kInput} with path, line and column for a bad value, or if there
+/// are no requests.
 std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& path);
+
+/// Whether requests begin like others, as far as the request says.
+bool has_common_prompts(const Request& request);
+
+/// Tokens of the longest prompt and of the mean one of a load without a trace: with all that was
+/// said before in the conversation.
+int64_t longest_prompt(const Request& request);
+int64_t mean_prompt(const Request& request);
+int64_t mean_output(const Request& request);
 
 /// Clients of all replicas.
 int64_t client_count(const Request& request);

@@ -21,6 +21,9 @@ std::vector<OptionDef> scheduling_options();
 /// without a cluster.
 std::vector<OptionDef> cluster_options(const std::string& otherwise);
 
+/// Power, and what it costs.
+std::vector<OptionDef> energy_options();
+
 /// The options of training on several ranks.
 std::vector<OptionDef> parallel_options();
 

@@ -144,11 +144,11 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
       {.name = "clocks",
        .access = clocks(),
        .value = "CLOCK",
-       .default_value = "boost",
-       .help = "clock of the GPU: boost or base, as in its data sheet, or a number of MHz, e.g. "
-               "what nvidia-smi shows under load. Cool consumer cards run above their boost clock, "
-               "hot or power-limited cards below; no source says by how much, so the default is "
-               "boost for all",
+       .help =
+           "clock of the GPU: boost or base, as in its data sheet, a number of MHz, e.g. what "
+           "nvidia-smi shows under load, or sustained: what the board's power allows while the "
+           "work repeats for seconds. Default: sustained in training and with power-cap-w, else "
+           "boost. Cool consumer cards run above their boost clock",
        .min = 10,
        .max = 10000},
       {.name = "software",
@@ -178,6 +178,7 @@ const std::vector<OptionDef>& request_options() {
     std::vector<OptionDef> all = pass_options();
     for (OptionDef& option : parallel_options()) all.push_back(std::move(option));
     for (OptionDef& option : token_options()) all.push_back(std::move(option));
+    for (OptionDef& option : energy_options()) all.push_back(std::move(option));
     return all;
   }();
   return options;

@@ -10,6 +10,7 @@
 #include "scenario/parallel/parallel.h"
 #include "scenario/parallel/rank_layout.h"
 #include "scenario/pass/pass.h"
+#include "scenario/power.h"
 #include "scenario/scenario.h"
 #include "scenario/timed_pass.h"
 #include "tilecast/error.h"
@@ -109,6 +110,13 @@ TimedKernels timed_kernels(const std::string& op, const Device& device, const st
       {}};
   timed.times.resize(timed.kernels.size());
   predictor.predict(timed.kernels, device, timed.conditions, timed.times);
+  complete_clocks(checked, device, predictor.laws(), "boost");
+  const PowerTerms power{device, predictor.laws().power, checked.execution, std::nullopt};
+  if (const std::optional<BoardPower> board = power.board(); board && power.holds()) {
+    add_energies(*board, timed.kernels, 1, timed.times);
+    const std::vector<double> counts(timed.kernels.size(), 1);
+    hold_power(*board, {timed.kernels, counts}, timed.times);
+  }
   return timed;
 }
 

@@ -21,6 +21,16 @@ void mark_traced_operators(const Program& program, const IntervalConstants& cons
   }
 }
 
+/// How often each kernel runs in the forward and backward pass, which all micro-batches repeat.
+std::vector<double> counts_of_passes(const Program& program) {
+  std::vector<double> counts(program.kernels.size(), 0);
+  for (const Launch& launch : program.launches) {
+    if (launch.node->phase != Phase::kOptimizer)
+      counts[launch.kernel] += static_cast<double>(program.count(launch));
+  }
+  return counts;
+}
+
 }  // namespace
 
 TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor) {
@@ -28,7 +38,21 @@ TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor) {
   return {.execution = execution,
           .predictor = predictor,
           .device = setup.device,
-          .conditions = conditions_of(execution, setup.device)};
+          .conditions = conditions_of(execution, setup.device),
+          .power_cap_w = setup.request.energy.power_cap_w};
+}
+
+void run_kernels(TimedPass& pass, const TimingSetup& setup) {
+  const Program& program = pass.program();
+  const PowerTerms power = setup.power();
+  const std::optional<BoardPower> board = power.board();
+  if (board) add_energies(*board, program.kernels, power.clock_share(), pass.times);
+  pass.timeline = run_program(program, pass.times, setup.host_launch_s());
+  if (!board || !power.holds()) return;
+  const double elapsed_s =
+      pass.timeline.phase_s(Phase::kForward) + pass.timeline.phase_s(Phase::kBackward);
+  hold_power(*board, {program.kernels, counts_of_passes(program), elapsed_s}, pass.times);
+  pass.timeline = run_program(program, pass.times, setup.host_launch_s());
 }
 
 TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& setup) {
@@ -38,7 +62,7 @@ TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& set
   setup.predictor.predict(program.kernels, setup.device, setup.conditions, pass.times);
   mark_traced_operators(program, setup.predictor.laws().intervals, pass.times);
   if (setup.price_collectives) setup.price_collectives(program, pass.times);
-  pass.timeline = run_program(program, pass.times, setup.host_launch_s());
+  run_kernels(pass, setup);
   pass.totals = totals_of(pass.timeline, program.kernel_counts(), pass.times);
   return pass;
 }

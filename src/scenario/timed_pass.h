@@ -4,10 +4,12 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "scenario/pass/pass.h"
 #include "scenario/pass/pass_work.h"
+#include "scenario/power.h"
 #include "scenario/timing.h"
 
 namespace tilecast {
@@ -27,9 +29,11 @@ struct TimingSetup {
   const Predictor& predictor;
   const Device& device;
   Conditions conditions;
+  std::optional<double> power_cap_w;
   /// Replaces the times of collectives, which depend on where the ranks are; may be null.
   std::function<void(const Program&, std::vector<KernelTime>&)> price_collectives = nullptr;
 
+  PowerTerms power() const { return {device, predictor.laws().power, execution, power_cap_w}; }
   double host_launch_s() const {
     // The baseline uses the data sheet only.
     return execution.predictor == PredictorKind::kRoofline ? 0 : *execution.host_launch_s;
@@ -38,6 +42,9 @@ struct TimingSetup {
 
 /// The setup of a pass; it must outlive the result.
 TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor);
+
+/// Runs the kernels of a pass with their times, at the clock that the board holds.
+void run_kernels(TimedPass& pass, const TimingSetup& setup);
 
 TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& setup);
 

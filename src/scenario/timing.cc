@@ -27,7 +27,7 @@ Conditions conditions_of(const Execution& execution, const Device& device) {
 }
 
 std::optional<double> clock_of(const std::string& clocks, const Device& device) {
-  if (clocks == "boost") return std::nullopt;
+  if (clocks.empty() || clocks == "boost" || clocks == "sustained") return std::nullopt;
   const Gpu& gpu = device.gpu();
   if (clocks == "base") {
     if (!gpu.base_clock_hz)
@@ -107,6 +107,9 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   row.extrapolated = time.extrapolated;
   row.extrapolated_feature = time.extrapolated_feature;
   row.computed = dtype_name(kernel.compute_dtype());
+  row.switched_j = time.energy.switched_j;
+  row.memory_j = time.energy.memory_j;
+  row.clock_share = time.energy.clock_share;
   return row;
 }
 

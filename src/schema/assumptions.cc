@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "request/access.h"
+#include "request/load.h"
 #include "software/software.h"
 #include "tilecast/result.h"
 
@@ -90,8 +91,8 @@ void add_software(Words& words, const Execution& e) {
 }
 
 void add_machine(Words& words, const Execution& e) {
-  words.push_back(e.clocks == "boost" || e.clocks == "base" ? e.clocks + " clock"
-                                                            : e.clocks + " MHz");
+  const bool named = e.clocks == "boost" || e.clocks == "base" || e.clocks == "sustained";
+  words.push_back(e.clocks.empty() ? "boost clock" : e.clocks + (named ? " clock" : " MHz"));
   if (e.predictor == PredictorKind::kRoofline)
     words.emplace_back("roofline of the data sheet, no measurements");
 }
@@ -127,6 +128,11 @@ std::vector<std::string> assumptions(const GenerationForecast& f) {
   words.push_back(
       fmt::format("steps of {} tokens at most", format_integer(e.max_num_batched_tokens)));
   if (f.pool) words.push_back(fmt::format("{} {:.3g}", f.pool->rule, f.pool->fraction));
+  if (f.serving && has_common_prompts(f.used))
+    words.push_back(f.serving->prefix_cache
+                        ? "prefix cache by the rules of " + software_def(*e.software).title
+                    : f.used.load.prefix_caching ? "no prefix cache, for its recurrent layers"
+                                                 : "no prefix cache");
   if (f.active_parameters != f.parameters && e.skew_percent)
     words.push_back(*e.skew_percent == 0 ? "even load of experts"
                                          : fmt::format("load of experts by a power law of {:.2f}",

@@ -1,7 +1,7 @@
-// How the software is started for the first candidate of a plan. The flags of servers are in
-// data/software. Those of training are Megatron-LM's (training/arguments.py) and torchtitan's
-// (config/job_config.py) in 2025, as far as they were known without the sources at hand: each
-// tool's --help settles a doubt.
+// How the software is started for a forecast, or for the first candidate of a plan. The flags of
+// servers are in data/software. Those of training are Megatron-LM's (training/arguments.py) and
+// torchtitan's (config/job_config.py) in 2025, as far as they were known without the sources at
+// hand: each tool's --help settles a doubt.
 
 #include <fmt/format.h>
 
@@ -37,10 +37,20 @@ class CommandLine {
   std::string text_;
 };
 
-std::string megatron(const TrainingPlan& plan, const TrainingCandidate& c) {
-  const int64_t gpus = plan.ranks / plan.nodes;
-  CommandLine words(
-      fmt::format("torchrun --nnodes {} --nproc-per-node {} pretrain_gpt.py", plan.nodes, gpus));
+/// A training step as scripts are told of it.
+struct ScriptedStep {
+  int64_t nodes = 1, ranks = 1, batch = 1, seq = 1;
+  bool overlap_grad_reduce = true;
+  TrainingCandidate layout;
+
+  std::string torchrun() const {
+    return fmt::format("torchrun --nnodes {} --nproc-per-node {}", nodes, ranks / nodes);
+  }
+};
+
+std::string megatron(const ScriptedStep& step) {
+  const TrainingCandidate& c = step.layout;
+  CommandLine words(step.torchrun() + " pretrain_gpt.py");
   const bool full = c.checkpointing == Checkpointing::kFull;
   words.add("--tensor-model-parallel-size", c.tp)
       .add("--pipeline-model-parallel-size", c.pp)
@@ -49,8 +59,8 @@ std::string megatron(const TrainingPlan& plan, const TrainingCandidate& c) {
       .add_if(c.cp > 1, "--context-parallel-size", c.cp)
       .add_if(c.ep > 1, "--expert-model-parallel-size", c.ep)
       .add("--micro-batch-size", c.micro_batch_size)
-      .add("--global-batch-size", plan.batch)
-      .add("--seq-length", plan.seq)
+      .add("--global-batch-size", step.batch)
+      .add("--seq-length", step.seq)
       .add_switch(c.dtype.starts_with("bf16") || c.dtype == "amp", "--bf16")
       .add_switch(c.dtype == "fp16" || c.dtype == "amp-fp16", "--fp16")
       .add_switch(c.sequence_parallel, "--sequence-parallel")
@@ -58,7 +68,7 @@ std::string megatron(const TrainingPlan& plan, const TrainingCandidate& c) {
       .add_switch(c.zero > Zero::kOptimizer, "--use-megatron-fsdp")
       .add_if(c.zero > Zero::kOptimizer, "--data-parallel-sharding-strategy",
               c.zero == Zero::kParameters ? "optim_grads_params" : "optim_grads")
-      .add_switch(plan.used.parallel.overlap_grad_reduce, "--overlap-grad-reduce")
+      .add_switch(step.overlap_grad_reduce, "--overlap-grad-reduce")
       .add_if(full, "--recompute-granularity", "full")
       .add_if(full, "--recompute-method", "uniform")
       .add_if(full, "--recompute-num-layers", 1)
@@ -68,17 +78,17 @@ std::string megatron(const TrainingPlan& plan, const TrainingCandidate& c) {
 
 /// "" where torchtitan has no such way: it shards the optimizer's states only together with
 /// gradients.
-std::string torchtitan(const TrainingPlan& plan, const TrainingCandidate& c) {
+std::string torchtitan(const ScriptedStep& step) {
+  const TrainingCandidate& c = step.layout;
   if (c.zero == Zero::kOptimizer) return "";
   const bool sharded = c.zero != Zero::kNone;
   constexpr const char* kSchedules[] = {"GPipe", "1F1B", "Interleaved1F1B"};
   const char* schedule = c.schedule == PipelineSchedule::kGPipe  ? kSchedules[0]
                          : c.schedule == PipelineSchedule::k1F1B ? kSchedules[1]
                                                                  : kSchedules[2];
-  CommandLine words(fmt::format("torchrun --nnodes {} --nproc-per-node {} -m torchtitan.train",
-                                plan.nodes, plan.ranks / plan.nodes));
-  words.add("--training.seq_len", plan.seq)
-      .add("--training.global_batch_size", plan.batch)
+  CommandLine words(step.torchrun() + " -m torchtitan.train");
+  words.add("--training.seq_len", step.seq)
+      .add("--training.global_batch_size", step.batch)
       .add("--training.local_batch_size",
            c.pp > 1 ? c.micro_batch_size * c.microbatches : c.micro_batch_size)
       .add("--parallelism.data_parallel_replicate_degree", sharded ? 1 : c.dp)
@@ -95,12 +105,53 @@ std::string torchtitan(const TrainingPlan& plan, const TrainingCandidate& c) {
   return words.text();
 }
 
+std::vector<LaunchLine> training_lines(const ScriptedStep& step) {
+  std::vector<LaunchLine> lines = {{"megatron", megatron(step), ""}};
+  if (std::string command = torchtitan(step); !command.empty())
+    lines.push_back({"torchtitan", std::move(command), ""});
+  return lines;
+}
+
+ScriptedStep step_of(const Forecast& f) {
+  const Request& r = f.used;
+  ScriptedStep step{.nodes = f.parallel ? f.parallel->nodes : 1,
+                    .ranks = f.parallel ? f.parallel->ranks : 1,
+                    .batch = f.batch,
+                    .seq = f.seq,
+                    .overlap_grad_reduce = f.parallel && r.parallel.overlap_grad_reduce,
+                    .layout = {}};
+  TrainingCandidate& c = step.layout;
+  c.dp = r.execution.dp;
+  c.tp = r.execution.tp;
+  c.pp = r.execution.pp;
+  c.cp = r.parallel.cp;
+  c.ep = r.parallel.ep;
+  c.micro_batch_size = f.parallel ? f.parallel->micro_batch_size : f.batch;
+  c.microbatches = f.parallel ? f.parallel->microbatches : 1;
+  c.layers_per_virtual_stage = r.parallel.layers_per_virtual_stage;
+  c.schedule = r.parallel.schedule;
+  c.zero = r.parallel.zero;
+  c.checkpointing = r.checkpointing;
+  c.sequence_parallel = r.parallel.sequence_parallel;
+  c.dtype = f.dtype;
+  return step;
+}
+
+/// A server as its flags tell of it.
+struct ServedLayout {
+  std::string model, software;
+  int64_t tp = 1, pp = 1, dp = 1, ep = 1;
+  All2All all2all = All2All::kAllGather;
+  std::string dtype, kv_dtype;  ///< "": the checkpoint's
+  std::optional<int64_t> max_model_len;
+};
+
 /// Words of data/software with the values of a candidate in place of their names in braces.
 class ServerCommand {
  public:
-  ServerCommand(std::string model, const ServingCandidate& c)
+  explicit ServerCommand(const ServedLayout& c)
       : values_{
-            {"{model}", std::move(model)},  {"{tp}", std::to_string(c.tp)},
+            {"{model}", c.model},           {"{tp}", std::to_string(c.tp)},
             {"{pp}", std::to_string(c.pp)}, {"{dp}", std::to_string(c.dp)},
             {"{ep}", std::to_string(c.ep)}, {"{attention_ranks}", std::to_string(c.tp * c.dp)}} {}
 
@@ -134,10 +185,12 @@ class ServerCommand {
   LaunchLine line_;
 };
 
-LaunchLine server_line(const ServingPlan& plan, const ServingCandidate& c,
-                       const LaunchWords& words) {
-  const Request& r = plan.used;
-  ServerCommand command(plan.model, c);
+/// Empty: no command of the software is known.
+std::vector<LaunchLine> server_lines(const ServedLayout& c, const Request& r) {
+  const std::optional<Software> software = find_software(c.software);
+  if (!software || software_def(*software).launch.command.empty()) return {};
+  const LaunchWords& words = software_def(*software).launch;
+  ServerCommand command(c);
   command.add(words.command);
   command.add(words.tp);
   const auto add_degree = [&](const std::string& flag, const char* name, int64_t degree) {
@@ -165,29 +218,59 @@ LaunchLine server_line(const ServingPlan& plan, const ServingCandidate& c,
   command.add_given(words.max_num_batched_tokens, "{max_num_batched_tokens}",
                     std::optional(r.execution.max_num_batched_tokens));
   command.add_given(words.memory_share, "{memory_share}", r.execution.gpu_memory_utilization);
-  return std::move(command).line(plan.software);
+  const int64_t drafts = r.deployment.speculation.tokens;
+  if (drafts > 0) command.add_or_miss("", fmt::format("--speculative-tokens {}", drafts));
+  return {std::move(command).line(c.software)};
 }
 
 }  // namespace
 
+std::vector<LaunchLine> launch_lines(const Forecast& f) {
+  if (f.mode != "training" || !f.is_decoder || f.used.lora_rank > 0) return {};
+  return training_lines(step_of(f));
+}
+
+std::vector<LaunchLine> launch_lines(const GenerationForecast& f) {
+  const Request& r = f.used;
+  return server_lines({.model = f.model,
+                       .software = f.software,
+                       .tp = f.tp,
+                       .pp = f.pp,
+                       .dp = f.dp,
+                       .ep = f.ep,
+                       .all2all = r.deployment.all2all,
+                       .dtype = r.execution.dtype,
+                       .kv_dtype = r.execution.kv_dtype,
+                       .max_model_len = std::nullopt},
+                      r);
+}
+
 std::vector<LaunchLine> launch_lines(const TrainingPlan& plan) {
-  // The scripts below train all weights of models that generate text: none would run a plan of
-  // adapters, of an encoder or of an encoder with a decoder.
+  // The scripts train all weights of models that generate text: none would run a plan of adapters,
+  // of an encoder or of an encoder with a decoder.
   if (plan.fitting == 0 || !plan.is_decoder || plan.used.lora_rank > 0) return {};
-  const TrainingCandidate& c = plan.candidates.front();
-  std::vector<LaunchLine> lines = {{"megatron", megatron(plan, c), ""}};
-  if (std::string command = torchtitan(plan, c); !command.empty())
-    lines.push_back({"torchtitan", std::move(command), ""});
-  return lines;
+  return training_lines({.nodes = plan.nodes,
+                         .ranks = plan.ranks,
+                         .batch = plan.batch,
+                         .seq = plan.seq,
+                         .overlap_grad_reduce = plan.used.parallel.overlap_grad_reduce,
+                         .layout = plan.candidates.front()});
 }
 
 std::vector<LaunchLine> launch_lines(const ServingPlan& plan) {
-  std::vector<LaunchLine> lines;
-  if (plan.meeting == 0) return lines;
-  const std::optional<Software> software = find_software(plan.software);
-  if (!software || software_def(*software).launch.command.empty()) return lines;
-  lines.push_back(server_line(plan, plan.candidates.front(), software_def(*software).launch));
-  return lines;
+  if (plan.meeting == 0) return {};
+  const ServingCandidate& c = plan.candidates.front();
+  return server_lines({.model = plan.model,
+                       .software = plan.software,
+                       .tp = c.tp,
+                       .pp = c.pp,
+                       .dp = c.dp,
+                       .ep = c.ep,
+                       .all2all = c.all2all,
+                       .dtype = c.dtype,
+                       .kv_dtype = c.kv_dtype,
+                       .max_model_len = c.max_model_len},
+                      plan.used);
 }
 
 }  // namespace tilecast

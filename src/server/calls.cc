@@ -48,6 +48,8 @@ std::vector<GivenOptionOf> options_of(const Question& question, const JsonObject
 
 /// A value as a word, or the file that has the content.
 std::string word_of(const CommandOption& option, const Json& value) {
+  if (value.is_object() && value.contains("base64") && value.value("name", Json()).is_string())
+    return value.at("name").get<std::string>();
   if (is_content(value)) return option.keyword() + ".json";
   return value.is_string() ? value.get<std::string>() : value.dump();
 }

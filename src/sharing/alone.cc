@@ -115,12 +115,30 @@ struct KernelSums {
   double overlap = 0, filled_s = 0, seconds = 0, bytes = 0;
 };
 
-KernelSums sums_of(const StepWork& work, double quantum_s, double stretch) {
+/// How processes take turns on a GPU.
+struct Turns {
+  double quantum_s = 0;
+  bool interrupt = false;  ///< a turn ends within a kernel
+  double switch_s = 0;
+};
+
+/// NVIDIA's GPUs interrupt kernels from Pascal on (compute preemption). Others were not measured:
+/// they are taken to have the long turns of the one that was.
+Turns turns_of(ShareHow how, const Device& device) {
+  const SharingConstants& c = bundled_laws().sharing;
+  if (how != ShareHow::kTimeSlice) return {.quantum_s = c.kernel_turn_s};
+  const bool interrupts = device.gpu().architecture >= Architecture::kPascal &&
+                          device.gpu().architecture <= Architecture::kBlackwell;
+  if (!interrupts) return {.quantum_s = c.slice_turn_s};
+  return {.quantum_s = c.short_slice_turn_s, .interrupt = true, .switch_s = c.switch_s};
+}
+
+KernelSums sums_of(const StepWork& work, const Turns& turns, double stretch) {
   KernelSums sums;
   for (const KernelForecast& kernel : work.kernels) {
     const double n = static_cast<double>(kernel.count) * work.repeats,
                  l = kernel.latency_s.value * stretch;
-    sums.overlap += n * l / (l + quantum_s);
+    sums.overlap += n * l / ((turns.interrupt ? 0 : l) + turns.quantum_s);
     sums.seconds += n * l;
     // A kernel without blocks is taken to fill the GPU.
     sums.filled_s += n * l * (kernel.sm_share > 0 ? kernel.sm_share : 1.0);
@@ -167,8 +185,10 @@ JobAlone alone_of(const StepWork& work, const JobBounds& bounds, ShareHow how,
   job.gpu_s = {gpu, std::min(gpu, std::max(work.kernels_s.low, gpu * work.kernels_s.low / kernels)),
                gpu * work.kernels_s.high / kernels};
 
-  const KernelSums sums = sums_of(work, slices ? c.slice_turn_s : c.kernel_turn_s, stretch);
+  const Turns turns = turns_of(how, device);
+  const KernelSums sums = sums_of(work, turns, stretch);
   job.turn_s = mean_turn_s(gpu, sums.overlap);
+  job.switch_s = turns.switch_s;
   const double gaps = job.measured ? job.launches * c.launch_s : waits;
   job.held_s = gpu + (slices && !work.is_server ? gaps : 0);
   job.gpu_share = std::clamp(processes * job.held_s / step, kLeastShare, kLargestShare);
@@ -206,7 +226,8 @@ TurnTaker turn_taker(const JobAlone& job) {
           .held_s = job.held_s,
           .depth = 1 + job.steps_ahead,
           .processes = static_cast<int>(job.processes),
-          .open = job.open};
+          .open = job.open,
+          .switch_s = job.switch_s};
 }
 
 AloneForecast alone_by(const Result& forecast, const GpuRef& gpu, const JobBounds& bounds,

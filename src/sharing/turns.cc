@@ -24,6 +24,7 @@ struct Ring {
   double host_s = 0;      ///< of a unit
   double held_s = 0;
   double weight = 0;  ///< of the job at the GPU; of each process, if parallel
+  double switch_s = 0;
 
   double arrivals_per_s(int at_gpu) const {
     if (parallel) return (units - at_gpu) / host_s;
@@ -31,6 +32,10 @@ struct Ring {
   }
   double weight_of(int at_gpu) const {
     return parallel ? weight * at_gpu : at_gpu > 0 ? weight : 0;
+  }
+  /// Of a round in which each process at the GPU has a turn.
+  double switches_s(int at_gpu) const {
+    return switch_s * (parallel ? at_gpu : at_gpu > 0 ? 1 : 0);
   }
 };
 
@@ -58,7 +63,8 @@ Ring ring_of(const TurnTaker& job, int depth) {
   Ring ring{.units = job.processes > 1 ? job.processes : depth,
             .parallel = job.processes > 1,
             .held_s = job.held_s,
-            .weight = job.turn_s};
+            .weight = job.turn_s,
+            .switch_s = job.switch_s};
   ring.host_s = host_of_share(ring, job.share);
   return ring;
 }
@@ -76,8 +82,14 @@ std::vector<double> gpu_shares(const std::vector<Ring>& rings) {
   std::vector<double> weights(rings.size());
   for (size_t state = 0; state < states; ++state) {
     const auto at = [&](size_t i) { return static_cast<int>(state % stride[i + 1] / stride[i]); };
-    for (size_t i = 0; i < rings.size(); ++i) weights[i] = rings[i].weight_of(at(i));
-    const double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+    double switches = 0;
+    for (size_t i = 0; i < rings.size(); ++i) {
+      weights[i] = rings[i].weight_of(at(i));
+      switches += rings[i].switches_s(at(i));
+    }
+    double all = std::accumulate(weights.begin(), weights.end(), 0.0);
+    const auto is_there = [](double weight) { return weight > 0; };
+    if (std::count_if(weights.begin(), weights.end(), is_there) > 1) all += switches;
     const auto from = static_cast<Eigen::Index>(state);
     const auto add = [&](size_t to, double rate) {
       rates(static_cast<Eigen::Index>(to), from) += rate;
@@ -104,7 +116,8 @@ int most_units(const TurnTaker& job) {
 }
 
 /// E[1 / (1 + sum of the w_j of those that are there)] with weights and probabilities of being
-/// there: the integral over z in 0 to 1 of the product of 1 - v_j + v_j z^w_j.
+/// there: the integral over z in 0 to 1 of the product of 1 - v_j + v_j z^w_j. A factor z^s adds s
+/// to the sum.
 template <typename Product>
 double mean_share(const Product& product) {
   // Double exponential quadrature: z^w has an unbounded slope at 0 where w is below 1.
@@ -159,10 +172,11 @@ std::vector<double> internal::speeds_by_meeting(std::span<const TurnTaker> jobs)
   constexpr int kRounds = 200;
   constexpr double kSame = 1e-10;
   const size_t n = jobs.size();
-  std::vector<double> there(n), speed(n, 1), weight(n), power(n);
+  std::vector<double> there(n), speed(n, 1), weight(n), switches(n), power(n);
   for (size_t i = 0; i < n; ++i) {
     there[i] = jobs[i].share;
     weight[i] = jobs[i].turn_s * jobs[i].processes;
+    switches[i] = jobs[i].switch_s * jobs[i].processes;
     // A host that runs ahead hides waiting; one that is two steps ahead or more hides nearly all.
     const double depth = jobs[i].processes > 1 ? 1 : jobs[i].depth;
     power[i] = depth <= 2 ? 1 + 0.5 * (depth - 1) : 4;
@@ -170,13 +184,18 @@ std::vector<double> internal::speeds_by_meeting(std::span<const TurnTaker> jobs)
   for (int round = 0; round < kRounds; ++round) {
     std::vector<double> next(n);
     for (size_t i = 0; i < n; ++i) {
-      const double share = mean_share([&](double z) {
-        double product = 1;
-        for (size_t j = 0; j < n; ++j) {
-          if (j != i) product *= 1 - there[j] + there[j] * std::pow(z, weight[j] / weight[i]);
-        }
-        return product;
-      });
+      double nobody = 1;  // the probability that it has the GPU for itself, without switches
+      for (size_t j = 0; j < n; ++j) nobody *= j == i ? 1 : 1 - there[j];
+      const double share =
+          nobody + mean_share([&](double z) {
+            double product = 1;
+            for (size_t j = 0; j < n; ++j) {
+              if (j == i) continue;
+              product *=
+                  1 - there[j] + there[j] * std::pow(z, (weight[j] + switches[j]) / weight[i]);
+            }
+            return std::pow(z, switches[i] / weight[i]) * (product - nobody);
+          });
       const double u = jobs[i].share, p = power[i];
       if (jobs[i].open) {
         speed[i] = share;

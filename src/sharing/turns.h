@@ -6,7 +6,7 @@
 // and is served there. A job whose host waits for each step has one unit; one whose host or loader
 // runs ahead has several; a job of n processes has n, each with a host of its own. While units of
 // several jobs are at the GPU, it is divided among jobs in proportion to the lengths of their
-// turns.
+// turns, less the time of the switches between them.
 
 #include <span>
 #include <vector>
@@ -21,6 +21,8 @@ struct TurnTaker {
   double depth = 1;   ///< units in the ring of one process; between two whole numbers: between them
   int processes = 1;  ///< above 1: depth is not read
   bool open = false;  ///< its work arrives at a rate of its own
+  /// Time after a turn in which nobody has the GPU, where another process is next.
+  double switch_s = 0;
 };
 
 /// Speeds of the jobs over those alone, at most 1. An open job's is that of its work while there is
@@ -31,7 +33,7 @@ std::vector<double> speeds_by_turns(std::span<const TurnTaker> jobs);
 
 /// The mean time for which a job keeps the GPU: a turn ends with the kernel that runs when
 /// `quantum_s` is over, and with the step. `overlap` is the sum over the kernels of a step of
-/// l / (l + quantum_s).
+/// l / (l + quantum_s); where turns interrupt kernels, it is their time over quantum_s.
 inline double mean_turn_s(double step_s, double overlap) { return step_s / (1 + overlap); }
 
 namespace internal {

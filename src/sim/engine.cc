@@ -24,6 +24,14 @@ Engine::Engine(const ServerPool& pool, const EngineShared& shared, int64_t prefi
       lanes_(static_cast<size_t>(pool.limits.pp)),
       stage_free_(static_cast<size_t>(pool.limits.pp), 0) {
   limits_.max_num_seqs = (limits_.max_num_seqs + limits_.pp - 1) / limits_.pp;
+  if (shared.prefix != nullptr) {
+    for (const FreeBlocks& blocks : free_blocks_) {
+      if (limits_.host_blocks > 0) host_caches_.emplace_back(limits_.host_blocks);
+      prefix_caches_.emplace_back(blocks.count, *shared.prefix,
+                                  host_caches_.empty() ? nullptr : &host_caches_.back());
+    }
+    for (size_t r = 0; r < free_blocks_.size(); ++r) free_blocks_[r].cache = &prefix_caches_[r];
+  }
   for (Lane& lane : lanes_) {
     for (FreeBlocks& blocks : free_blocks_)
       lane.ranks.emplace_back(limits_, shared.requests, blocks);
@@ -38,6 +46,16 @@ int64_t Engine::preemptions() const {
     for (const ServerState& state : lane.ranks) all += state.preemptions;
   }
   return all;
+}
+
+void Engine::add_prefix_use(PrefixUse& use) const {
+  for (const PrefixCache& cache : prefix_caches_) {
+    use.hits += cache.hit_tokens();
+    use.evicted += cache.evicted_blocks() * limits_.block_tokens;
+    use.cached += cache.cached_blocks() * limits_.block_tokens;
+    use.host_hits += cache.host_hit_tokens();
+    if (cache.host() != nullptr) use.host_cached += cache.host()->blocks() * limits_.block_tokens;
+  }
 }
 
 double Engine::next_of(const Lane& lane) const {
@@ -98,7 +116,7 @@ bool Engine::holds_prompts(Lane& lane) const {
 }
 
 /// Requests go to the data-parallel rank and batch with the fewest.
-void Engine::receive(size_t request, double at_s) {
+std::pair<Engine::Lane*, size_t> Engine::next_place() {
   Lane* to = nullptr;
   size_t rank = 0;
   for (Lane& lane : lanes_) {
@@ -108,6 +126,22 @@ void Engine::receive(size_t request, double at_s) {
       rank = r;
     }
   }
+  return {to, rank};
+}
+
+double Engine::read_host(size_t request, double at_s) {
+  if (host_caches_.empty() || shared_.prefix->host_load != "beside_steps") return at_s;
+  const auto [lane, rank] = next_place();
+  ServedRequest& r = lane->ranks[rank].request(request);
+  const int64_t blocks = lane->ranks[rank].find_prefix(r).host_blocks;
+  if (blocks == 0) return at_s;
+  r.host_read = true;
+  host_free_s_ = std::max(host_free_s_, at_s) + limits_.host_block_s * static_cast<double>(blocks);
+  return host_free_s_;
+}
+
+void Engine::receive(size_t request, double at_s) {
+  const auto [to, rank] = next_place();
   bool later = sees_later(*to);
   if (to->running) {
     // The step after this one is one of those that run: it is the last of them.
@@ -228,8 +262,8 @@ void Engine::grow(Lane& lane) {
 /// Whether the request is answered.
 bool Engine::advance_request(ServerState& state, const Scheduled& s, int64_t steps, double at_s) {
   ServedRequest& request = state.request(s.request);
-  const bool first = request.written == 0;
-  if (request.decodes() && limits_.tokens_per_step > 1) {
+  const bool first = request.written == 0, decodes = request.decodes();
+  if (decodes && limits_.tokens_per_step > 1) {
     request.ahead += limits_.tokens_per_step * static_cast<double>(steps);
     const auto whole = static_cast<int64_t>(request.ahead + 1e-9);
     const int64_t gained = std::min(whole, request.spec.output - request.written);
@@ -239,6 +273,7 @@ bool Engine::advance_request(ServerState& state, const Scheduled& s, int64_t ste
   } else {
     request.computed += s.tokens + steps - 1;
     request.written += steps - 1;
+    if (!decodes) state.note_prompt(request);
     if (request.remaining() > 0) return false;  // more of the prompt is to come
     request.written += 1;
   }
@@ -288,7 +323,7 @@ void Engine::finish_step(Lane& lane, std::vector<Answered>& answered) {
       const bool answers = advance_request(state, s, lane.steps, lane.end_s);
       first_tokens += !begun && state.request(s.request).written > 0 && !answers ? 1 : 0;
       if (!answers) continue;
-      state.release(state.request(s.request));
+      state.finish(state.request(s.request));
       in_flight_ -= 1;
       lane.in_flight[r] -= 1;
       answered.push_back({s.request, lane.end_s});

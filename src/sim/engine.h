@@ -3,6 +3,7 @@
 // One server that batches continuously. Goals: several servers can be simulated side by side, each
 // advanced to its next event. The results are declared in src/sim/serving.h.
 
+#include <deque>
 #include <limits>
 #include <span>
 #include <utility>
@@ -18,7 +19,8 @@ namespace tilecast {
 struct EngineShared {
   std::vector<ServedRequest>& requests;
   std::vector<RequestTimes>& times;
-  int64_t& work;  ///< keeps every simulation within a few seconds
+  int64_t& work;                       ///< keeps every simulation within a few seconds
+  const PrefixRule* prefix = nullptr;  ///< by which caches keep blocks; null: they keep none
 };
 
 /// A request that is answered completely.
@@ -40,6 +42,10 @@ class Engine {
   /// requests may come, are only begun: a request that does come cuts a jump over several steps.
   void advance(double until_s, std::vector<Answered>& answered);
 
+  /// When a request that comes at this time has what the host's memory has of its prompt: later
+  /// where the software reads it before the request gets to the scheduler.
+  double read_host(size_t request, double at_s);
+
   int64_t in_flight() const { return in_flight_; }
   double busy_s() const { return busy_s_; }
   double used_block_s() const { return used_block_s_; }
@@ -47,6 +53,8 @@ class Engine {
   int64_t decoded() const { return decoded_; }
   int64_t preemptions() const;
   const TokenGaps& gaps() const { return gaps_; }
+  /// Adds what the prefix caches of its ranks have found, lost and kept.
+  void add_prefix_use(PrefixUse& use) const;
 
  private:
   /// One of the batches in the pipeline.
@@ -87,6 +95,9 @@ class Engine {
   void look(Lane& lane);
   void take_unseen(Lane& lane);
   bool holds_prompts(Lane& lane) const;
+  std::pair<Lane*, size_t> next_place();
+  double host_blocks_s(const Lane& lane) const;
+  void add_host_time(Lane& lane);
   void begin(Lane& lane, double until_s);
   void wait(Lane& lane);
   void find_time(Lane& lane, int64_t steps);
@@ -114,8 +125,11 @@ class Engine {
 
   const ServerPool& pool_;
   EngineShared shared_;
-  ServerLimits limits_;                  ///< of one lane
-  std::vector<FreeBlocks> free_blocks_;  ///< by data-parallel rank
+  ServerLimits limits_;                     ///< of one lane
+  std::deque<HostCache> host_caches_;       ///< by data-parallel rank; may be empty
+  double host_free_s_ = 0;                  ///< when the link to the host has ended its last read
+  std::vector<PrefixCache> prefix_caches_;  ///< by data-parallel rank; may be empty
+  std::vector<FreeBlocks> free_blocks_;     ///< by data-parallel rank
   std::vector<Lane> lanes_;
   std::vector<double> stage_free_;  ///< when each stage has ended its last step
   double next_s_ = std::numeric_limits<double>::infinity();

@@ -103,9 +103,31 @@ void Engine::find_time(Lane& lane, int64_t steps) {
   lane.step_s = std::accumulate(lane.stage_s.begin(), lane.stage_s.end(), 0.0);
 }
 
+/// The time in which GPUs read what the next step needs of the host's memory.
+double Engine::host_blocks_s(const Lane& lane) const {
+  int64_t blocks = 0;
+  for (const ServerState& state : lane.ranks) blocks = std::max(blocks, state.host_blocks);
+  return limits_.host_block_s * static_cast<double>(blocks);
+}
+
+void Engine::add_host_time(Lane& lane) {
+  const double read_s = host_blocks_s(lane);
+  for (ServerState& state : lane.ranks) state.host_blocks = 0;
+  if (read_s == 0) return;
+  double more_s = read_s;
+  if (shared_.prefix->host_load == "by_layer") {
+    // Each layer waits for its own blocks only: the longer of both, and one layer of the other.
+    const double longer = std::max(read_s, lane.step_s), shorter = std::min(read_s, lane.step_s);
+    more_s = longer + shorter / static_cast<double>(limits_.layers) - lane.step_s;
+  }
+  lane.stage_s.front() += more_s;
+  lane.step_s += more_s;
+}
+
 void Engine::run(Lane& lane, bool undisturbed) {
   lane.steps = undisturbed ? alike_steps(lane) : 1;
   find_time(lane, lane.steps);
+  add_host_time(lane);
   // Worth a run: a request has cut a jump, or batches take turns.
   if (lanes_.size() > 1)
     lane.alike = limits_.longest_jump > 1;

@@ -12,6 +12,10 @@ constexpr double kRounding = 1 + 1e-9;
 
 LimitWatch::LimitWatch(const ServingLoad& load) {
   if (!load.stop_beyond || load.concurrency == 0) return;
+  // Turns are not sent in the order of their numbers.
+  const bool turns = std::any_of(load.requests.begin(), load.requests.end(),
+                                 [](const RequestSpec& r) { return r.follows; });
+  if (turns) return;
   share_ = load.stop_beyond->share;
   // As many are in flight as there are clients, from the start to the last request that is sent.
   const size_t requests = load.requests.size();

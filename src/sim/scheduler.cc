@@ -59,11 +59,69 @@ ServerState::ServerState(const ServerLimits& server, std::vector<ServedRequest>&
       new_token_ratio(scheduler.first_new_token_ratio) {}
 
 void ServerState::release(ServedRequest& request) {
-  free.count += request.blocks;
+  free.give(request.blocks);
   request.blocks = 0;
+  if (free.cache == nullptr) return;
+  free.count += free.cache->release(request.place);
+  request.place = {};
+  request.hit = 0;
+}
+
+void ServerState::finish(ServedRequest& request) {
+  publish(request, request.computed);
+  release(request);
+}
+
+FoundPrefix ServerState::find_prefix(const ServedRequest& request) const {
+  if (free.cache == nullptr || request.computed > 0) return {};
+  // At least one token is computed.
+  const int64_t most = (request.remaining() - 1) / limits.block_tokens;
+  FoundPrefix found{.match = free.cache->find(request.pieces, most)};
+  const PrefixCache::Place& at = found.match.place;
+  if (free.cache->host() != nullptr)
+    found.host_blocks =
+        free.cache->host()->find(request.pieces, at.piece, at.in_piece, most - at.blocks);
+  return found;
+}
+
+void ServerState::hold_prefix(ServedRequest& request, const FoundPrefix& found) {
+  if (free.cache == nullptr || request.computed > 0) return;
+  request.place = free.cache->hold(found.match);
+  free.count -= found.match.free_blocks;
+  request.hit = request.place.blocks * limits.block_tokens;
+  request.computed = found.blocks() * limits.block_tokens;
+  if (!request.was_admitted)
+    free.cache->note_hit(request.hit, found.host_blocks * limits.block_tokens);
+  request.was_admitted = true;
+  if (!request.host_read) host_blocks += found.host_blocks;
+  request.host_read = false;
+  if (free.cache->host() != nullptr && found.blocks() > 0)
+    free.cache->host()->touch(request.pieces);
+}
+
+void ServerState::publish(ServedRequest& request, int64_t tokens) {
+  // Accepted drafts may be ahead of the blocks that a step has asked for.
+  const int64_t blocks =
+      std::min(tokens / limits.block_tokens, request.place.blocks + request.blocks);
+  if (free.cache == nullptr || blocks <= request.place.blocks) return;
+  const PrefixCache::Published published =
+      free.cache->publish(request.pieces, request.place, blocks);
+  const int64_t moved = published.place.blocks - request.place.blocks;
+  request.place = published.place;
+  request.blocks -= moved;
+  request.hit += moved * limits.block_tokens;
+  free.count += published.freed;
+}
+
+void ServerState::note_prompt(ServedRequest& request) {
+  if (free.cache == nullptr || free.cache->rule().finds_when_allocated) return;
+  if (request.remaining() > 0 && !free.cache->rule().stores_parts_of_prompts) return;
+  publish(request, request.computed);
 }
 
 void ServerState::preempt(ServedRequest& request) {
+  if (free.cache != nullptr && free.cache->rule().keeps_preempted)
+    publish(request, request.computed);
   release(request);
   request.computed = request.hit;
   preemptions += 1;

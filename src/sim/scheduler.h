@@ -8,9 +8,11 @@
 #include <cstdint>
 #include <deque>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
+#include "sim/prefix_cache.h"
 #include "sim/serving.h"
 
 namespace tilecast {
@@ -19,11 +21,17 @@ namespace tilecast {
 /// were freed.
 struct FreeBlocks {
   int64_t count = 0;
-  int64_t taken = 0;  ///< so far
+  int64_t taken = 0;             ///< so far
+  PrefixCache* cache = nullptr;  ///< what they contain, where requests have something in common
 
   void take(int64_t blocks) {
     count -= blocks;
     taken += blocks;
+    if (cache != nullptr) cache->take(blocks);
+  }
+  void give(int64_t blocks) {
+    count += blocks;
+    if (cache != nullptr) cache->give(blocks);
   }
 };
 
@@ -33,14 +41,26 @@ struct LeftBlocks {
   int64_t first_taken = 0;  ///< FreeBlocks::taken when the first of them is next
 };
 
+/// What a request that starts finds of its prompt.
+struct FoundPrefix {
+  PrefixCache::Match match;
+  int64_t host_blocks = 0;  ///< after it, in the host's memory
+
+  int64_t blocks() const { return match.place.blocks + host_blocks; }
+};
+
 struct ServedRequest {
   RequestSpec spec;
-  int64_t hit = 0;       ///< tokens of the prompt that the prefix cache holds
+  int64_t hit = 0;       ///< its tokens that the prefix cache holds
   int64_t computed = 0;  ///< tokens whose keys and values are in the cache
   int64_t written = 0;   ///< tokens of the output
   int64_t blocks = 0;    ///< of the cache, beside the prefix's
   double ahead = 0;      ///< part of a token that drafts have gained, see tokens_per_step
   LeftBlocks left = {};
+  std::span<const PrefixPiece> pieces = {};  ///< its full blocks, prompt and answer
+  PrefixCache::Place place = {};             ///< where `hit` ends
+  bool was_admitted = false;
+  bool host_read = false;  ///< its blocks came from the host's memory before it starts
 
   /// Tokens that are known and not computed yet: of the prompt, or written. A running sequence has
   /// one (it decodes) or more (its prompt is not finished, or it was preempted).
@@ -75,6 +95,7 @@ struct ServerState {
   std::deque<size_t> waiting;            ///< indices of `requests`, the first is admitted next
   std::vector<size_t> running;           ///< in the order of admission
   int64_t preemptions = 0;
+  int64_t host_blocks = 0;        ///< that the next step needs from the host's memory
   std::optional<size_t> chunked;  ///< SGLang: the prompt that is computed in part
   int64_t held_steps = 0;         ///< TensorRT-LLM: for which prompts that could start have waited
   bool holds = false;             ///< TensorRT-LLM: prompts that could start wait in this step
@@ -101,6 +122,23 @@ struct ServerState {
     return true;
   }
   void release(ServedRequest& request);
+  /// It is answered: what it has computed can be found.
+  void finish(ServedRequest& request);
+  /// What the prefix cache has of a request that waits.
+  FoundPrefix find_prefix(const ServedRequest& request) const;
+  /// Free blocks that the request takes for `tokens` in all, those that it finds included.
+  int64_t blocks_to_admit(const ServedRequest& request, int64_t tokens,
+                          const FoundPrefix& found) const {
+    if (free.cache == nullptr) return blocks_lacking(request, tokens);
+    const int64_t own = tokens - request.hit - found.match.place.blocks * limits.block_tokens;
+    return std::max<int64_t>(0, blocks_for(own, limits.block_tokens)) + found.match.free_blocks;
+  }
+  /// Gives what was found to a request that starts.
+  void hold_prefix(ServedRequest& request, const FoundPrefix& found);
+  /// Its first `tokens` tokens can be found from now on.
+  void publish(ServedRequest& request, int64_t tokens);
+  /// A step has computed more of its prompt.
+  void note_prompt(ServedRequest& request);
   /// The request loses its cache; all its tokens are to be computed again.
   void preempt(ServedRequest& request);
   /// The same where full blocks stay in the prefix cache until others take them.

@@ -5,8 +5,9 @@
 // running sequence writes a share (`new_token_ratio`) of what is left of its output, and the new
 // one all of it; the share starts at 0.7 and falls while decoding goes well. Where the cache is
 // full, the sequences with the least written are retracted to the end of the queue, and the share
-// rises. Not modelled: the radix tree's order of requests (lpm), blocks that retracted requests
-// leave in it, --enable-mixed-chunk.
+// rises. Blocks that requests have in common: src/sim/prefix_cache.h. Not modelled: the radix
+// tree's order of requests (lpm), --enable-mixed-chunk; without common blocks, what retracted
+// requests leave in the tree.
 
 #include <algorithm>
 
@@ -71,15 +72,23 @@ void schedule_prefill(ServerState& s, std::vector<Scheduled>& step) {
   while (!s.waiting.empty() && !s.chunked && left.open() &&
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
-    const ServedRequest& request = s.request(index);
-    const int64_t tokens = request.remaining(), output = expected_output(request);
+    ServedRequest& request = s.request(index);
+    const FoundPrefix found = s.find_prefix(request);
+    const int64_t tokens = request.remaining() - found.blocks() * s.limits.block_tokens;
+    const int64_t output = expected_output(request);
+    const auto held =
+        static_cast<double>((found.match.free_blocks + found.host_blocks) * s.limits.block_tokens);
     // A server without work takes what fits exactly, which the estimate would keep waiting.
     const bool alone = s.running.empty() && step.empty();
-    if (!alone && static_cast<double>(tokens + output) >= left.cache) break;
+    if (!alone && static_cast<double>(tokens + output) >= left.cache - held) break;
     if (tokens > left.batch && !step.empty()) break;
     const int64_t now = std::min(tokens, left.chunk);
     // In a pipeline, the other batches may hold the cache.
-    if (s.blocks_lacking(request, request.computed + now) > s.free.count) break;
+    if (s.blocks_to_admit(request, request.spec.prompt + request.written - tokens + now, found) >
+        s.free.count)
+      break;
+    s.hold_prefix(request, found);
+    left.cache -= held;
     s.waiting.pop_front();
     left.take(now, now < tokens ? 0 : output);
     run_prompt(s, step, index, now);

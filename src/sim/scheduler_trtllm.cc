@@ -8,7 +8,9 @@
 // _balance_adp_requests in engine.cc), release 1.0, from memory. Beside sequences that generate,
 // prompts wait for batch_wait_timeout_iters steps, unless the step has batch_wait_max_tokens_ratio
 // of max_num_tokens.
-// Not modelled: MAX_UTILIZATION, chunked context, early stop of generation.
+// Blocks that requests have in common: src/sim/prefix_cache.h.
+// Not modelled: MAX_UTILIZATION, chunked context, early stop of generation; a request does not wait
+// for blocks that another one is computing.
 
 #include "sim/scheduler.h"
 
@@ -19,17 +21,24 @@ int64_t full_length(const ServedRequest& request) {
   return request.spec.prompt + request.spec.output - 1;
 }
 
+int64_t uncached_tokens(const ServerState& s, const ServedRequest& request,
+                        const FoundPrefix& found) {
+  return request.remaining() - found.blocks() * s.limits.block_tokens;
+}
+
 int64_t startable_tokens(const ServerState& s) {
   int64_t budget = s.limits.max_num_batched_tokens - static_cast<int64_t>(s.running.size());
   int64_t slots = s.limits.max_num_seqs - static_cast<int64_t>(s.running.size());
   int64_t blocks = s.free.count, tokens = 0;
   for (const size_t index : s.waiting) {
     const ServedRequest& request = s.requests[index];
-    blocks -= s.blocks_lacking(request, full_length(request));
-    if (slots == 0 || request.remaining() > budget || blocks < 0) break;
+    const FoundPrefix found = s.find_prefix(request);
+    const int64_t uncached = uncached_tokens(s, request, found);
+    blocks -= s.blocks_to_admit(request, full_length(request), found);
+    if (slots == 0 || uncached > budget || blocks < 0) break;
     slots -= 1;
-    budget -= request.remaining();
-    tokens += request.remaining();
+    budget -= uncached;
+    tokens += uncached;
   }
   return tokens;
 }
@@ -61,7 +70,10 @@ void schedule_trtllm(ServerState& s, std::vector<Scheduled>& step) {
   while (!s.waiting.empty() && static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
-    if (request.remaining() > budget) break;
+    const FoundPrefix found = s.find_prefix(request);
+    if (uncached_tokens(s, request, found) > budget) break;
+    if (s.blocks_to_admit(request, full_length(request), found) > s.free.count) break;
+    s.hold_prefix(request, found);
     if (!s.allocate(request, full_length(request))) break;
     s.waiting.pop_front();
     s.running.push_back(index);

@@ -8,8 +8,9 @@
 // block, the one that was admitted last is preempted: it goes to the front of the waiting queue,
 // and a step that preempts admits nobody. Its full blocks stay in the prefix cache (on by default)
 // until others take them, the last tokens' first (SingleTypeKVCacheManager.free, block_pool.py):
-// checked with release 0.19.0. Not modelled: priorities, speculative decoding, prefixes that
-// requests share beside `prefix_hit_rate`, long_prefill_token_threshold, asynchronous scheduling.
+// checked with release 0.19.0. Blocks that requests have in common: src/sim/prefix_cache.h. Not
+// modelled: priorities, speculative decoding, long_prefill_token_threshold, asynchronous
+// scheduling.
 
 #include <algorithm>
 
@@ -19,10 +20,15 @@ namespace tilecast {
 namespace {
 
 void preempt(ServerState& s, ServedRequest& request) {
-  if (s.limits.keeps_preempted)
+  if (s.limits.keeps_preempted && s.free.cache == nullptr)
     s.preempt_to_prefix_cache(request);
   else
     s.preempt(request);
+}
+
+/// The part of a prompt that has its blocks can be found.
+void publish(ServerState& s, ServedRequest& request, int64_t tokens) {
+  if (!request.decodes()) s.publish(request, request.computed + tokens);
 }
 
 /// Preempts from the back until the request has its blocks; false where it was preempted itself.
@@ -45,6 +51,7 @@ void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
     const size_t index = s.running[i];
     const int64_t tokens = std::min(s.request(index).remaining(), budget);
     if (!allocate_or_preempt(s, index, tokens, preempted)) break;
+    publish(s, s.request(index), tokens);
     step.push_back({index, tokens});
     budget -= tokens;
   }
@@ -53,10 +60,14 @@ void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
-    if (s.blocks_lacking(request, request.computed + request.remaining()) > s.free.count) break;
+    const FoundPrefix found = s.find_prefix(request);
+    const int64_t known = request.computed + request.remaining();
+    if (s.blocks_to_admit(request, known, found) > s.free.count) break;
     s.restore(request);
+    s.hold_prefix(request, found);
     const int64_t tokens = std::min(request.remaining(), budget);
     if (!s.allocate(request, request.computed + tokens)) break;
+    publish(s, request, tokens);
     s.waiting.pop_front();
     s.running.push_back(index);
     step.push_back({index, tokens});

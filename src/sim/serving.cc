@@ -3,19 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <deque>
 #include <functional>
 #include <limits>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
-#include "base/rng.h"
 #include "sim/engine.h"
 #include "sim/least.h"
 #include "sim/limit_watch.h"
+#include "sim/prefix_pieces.h"
 #include "sim/scheduler.h"
 #include "sim/serving_stats.h"
 #include "software/software.h"
@@ -29,6 +29,7 @@ struct Arrival {
   double at_s = 0;
   size_t request = 0;
   bool prefilled = false;
+  std::optional<size_t> server = {};  ///< that has read its blocks from the host's memory
   /// The earliest first; of equal ones the first request.
   bool operator>(const Arrival& other) const {
     return std::tie(at_s, request) > std::tie(other.at_s, other.request);
@@ -44,8 +45,24 @@ struct PoolState {
         next_s(static_cast<size_t>(pool.servers), std::numeric_limits<double>::infinity()),
         in_flight(static_cast<size_t>(pool.servers), 0) {
     const int64_t prefix = shares_prefix ? shared_blocks(load, pool.limits) : 0;
+    const PrefixRule* rule = nullptr;
+    if (shares_prefix && pool.limits.prefix_caching && !load.parts.empty()) {
+      rule = &software_def(pool.limits.software).prefix_cache;
+      pieces = PrefixPieces(load, pool.limits.block_tokens);
+      for (size_t i = 0; i < requests.size(); ++i) requests[i].pieces = pieces.of(i);
+    }
+    keeps_prefixes = rule != nullptr;
     for (int64_t i = 0; i < pool.servers; ++i)
-      engines.emplace_back(pool, EngineShared{requests, times, work}, prefix);
+      engines.emplace_back(pool, EngineShared{requests, times, work, rule}, prefix);
+  }
+
+  std::optional<PrefixUse> prefix_use(const ServingLoad& load) const {
+    if (!keeps_prefixes) return std::nullopt;
+    PrefixUse use;
+    for (const RequestSpec& r : load.requests) use.prompts += r.prompt;
+    use.most_hits = most_hit_tokens(load, pieces, pool.limits.block_tokens);
+    for (const Engine& engine : engines) engine.add_prefix_use(use);
+    return use;
   }
 
   double busy_s() const {
@@ -60,11 +77,14 @@ struct PoolState {
   }
 
   std::vector<ServedRequest> requests;
+  PrefixPieces pieces;
+  bool keeps_prefixes = false;
   const ServerPool& pool;
-  std::deque<Engine> engines;  ///< which point into themselves
-  Least<double> next_s;        ///< of each server, when it does something next
-  Least<int64_t> in_flight;    ///< of each server
-  size_t next = 0;             ///< round robin
+  std::deque<Engine> engines;                      ///< which point into themselves
+  Least<double> next_s;                            ///< of each server, when it does something next
+  Least<int64_t> in_flight;                        ///< of each server
+  size_t next = 0;                                 ///< round robin
+  std::unordered_map<int64_t, size_t> of_session;  ///< which server had its last turn
 };
 
 class ServingSimulation {
@@ -85,18 +105,28 @@ class ServingSimulation {
       r.computed = r.spec.prompt;
       r.written = 1;
     }
-    sent_ = load.concurrency > 0 ? std::min(times_.size(), static_cast<size_t>(load.concurrency))
-                                 : times_.size();
-    for (size_t i = 0; i < sent_; ++i) {
-      if (load.concurrency > 0) times_[i].sent_s = 0;
-      send(i);
+    for (size_t i = 0; i < times_.size(); ++i) {
+      if (load.requests[i].follows)
+        has_turns_ = true;
+      else
+        starts_.push_back(i);
     }
+    sent_ = load.concurrency > 0 ? std::min(starts_.size(), static_cast<size_t>(load.concurrency))
+                                 : starts_.size();
+    for (size_t i = 0; i < sent_; ++i)
+      plan(starts_[i], load.concurrency > 0 ? 0 : times_[starts_[i]].sent_s);
   }
 
   ServingResult run() {
     std::vector<Answered> answered;
     while (done_ < times_.size()) {
       const Next next = next_event();
+      if (!due_.empty() && due_.top().at_s <= std::min(next.at_s, first_arrival_s())) {
+        const size_t request = due_.top().request;
+        due_.pop();
+        send(request);
+        continue;
+      }
       if (!arrivals_.empty() && arrivals_.top().at_s <= next.at_s) {
         route();
         continue;
@@ -106,7 +136,7 @@ class ServingSimulation {
       const double until = safe_until(next);
       engine.advance(until, answered);
       // With clients, `until` is also before what other servers do: it is the next one again.
-      while (load_.concurrency > 0 && answered.empty() && engine.next_s() < until)
+      while (answers_send() && answered.empty() && engine.next_s() < until)
         engine.advance(until, answered);
       next.pool->note(next.index);
       for (const Answered& a : answered) {
@@ -126,6 +156,23 @@ class ServingSimulation {
   }
 
  private:
+  /// A client sends a request at this time, which is not past.
+  void plan(size_t request, double at_s) {
+    times_[request].sent_s = at_s;
+    // Turns come between those that were planned before them.
+    if (has_turns_)
+      due_.push({at_s, request, false});
+    else
+      send(request);
+  }
+
+  /// An answer may lead to the next request.
+  bool answers_send() const { return load_.concurrency > 0 || has_turns_; }
+
+  double first_arrival_s() const {
+    return arrivals_.empty() ? std::numeric_limits<double>::infinity() : arrivals_.top().at_s;
+  }
+
   /// The front ends of the servers take requests in, each one after the other, in the order of
   /// sending.
   void send(size_t request) {
@@ -161,9 +208,9 @@ class ServingSimulation {
   /// No request comes before this time: none is on its way, and what other servers do, which may
   /// let a client send one or let a cache move, happens later.
   double safe_until(const Next& next) const {
-    const double until =
-        arrivals_.empty() ? std::numeric_limits<double>::infinity() : arrivals_.top().at_s;
-    if (load_.concurrency > 0) return std::min(until, next.others_s);
+    double until = first_arrival_s();
+    if (!due_.empty()) until = std::min(until, due_.top().at_s);
+    if (answers_send()) return std::min(until, next.others_s);
     if (!prefill_ || next.pool != &*main_) return until;
     return std::min(until, prefill_->next_s.value());
   }
@@ -172,18 +219,34 @@ class ServingSimulation {
     const Arrival arrival = arrivals_.top();
     arrivals_.pop();
     PoolState& pool = prefill_ && !arrival.prefilled ? *prefill_ : *main_;
+    const size_t to = arrival.server ? *arrival.server : choose(pool, arrival.request);
+    if (!arrival.server) {
+      const double ready_s = pool.engines[to].read_host(arrival.request, arrival.at_s);
+      if (!arrival.prefilled) received_ += 1;
+      most_in_flight_ = std::max(most_in_flight_, received_ - done_);
+      if (ready_s > arrival.at_s)
+        return arrivals_.push({ready_s, arrival.request, arrival.prefilled, to});
+    }
+    pool.engines[to].receive(arrival.request, arrival.at_s);
+    pool.note(to);
+  }
+
+  /// Which server of the pool gets a request.
+  size_t choose(PoolState& pool, size_t request) const {
     size_t to = pool.next % pool.engines.size();
-    if (fleet_.router == Router::kRoundRobin) {
+    const std::optional<int64_t>& session = load_.requests[request].session;
+    const bool stays = fleet_.router == Router::kSession && session;
+    if (const auto last = stays ? pool.of_session.find(*session) : pool.of_session.end();
+        last != pool.of_session.end()) {
+      to = last->second;
+    } else if (fleet_.router == Router::kRoundRobin) {
       pool.next += 1;
     } else {
       to = pool.in_flight.index_from(to);  // equal servers in turn
       pool.next = to + 1;
     }
-    pool.engines[to].receive(arrival.request, arrival.at_s);
-    pool.note(to);
-    if (arrival.prefilled) return;
-    received_ += 1;
-    most_in_flight_ = std::max(most_in_flight_, received_ - done_);
+    if (stays) pool.of_session[*session] = to;
+    return to;
   }
 
   /// The first token is there; the cache moves to the other pool.
@@ -204,10 +267,11 @@ class ServingSimulation {
     if (!prefill_) watch_.note_ttft(a.request, times.ttft_s());
     if (times.output > 1) watch_.note_tpot(a.request, times.tpot_s());
     done_ += 1;
-    // The client sends its next request.
-    if (sent_ == times_.size()) return;
-    times_[sent_].sent_s = a.at_s;
-    send(sent_++);
+    const RequestSpec& spec = load_.requests[a.request];
+    if (spec.next) return plan(*spec.next, a.at_s + load_.requests[*spec.next].think_s);
+    // The client sends its next request, or the first turn of its next conversation.
+    if (sent_ == starts_.size()) return;
+    plan(starts_[sent_++], a.at_s);
   }
 
   ServingResult summary() {
@@ -230,6 +294,7 @@ class ServingSimulation {
       gaps.add(engine.gaps());
     }
     result.itl = gaps.summary();
+    result.prefix = (prefill_ ? *prefill_ : *main_).prefix_use(load_);
     const ServerLimits& limits = fleet_.pool.limits;
     const double busy_s = main_->busy_s();
     const auto servers = static_cast<double>(fleet_.pool.servers);
@@ -263,9 +328,12 @@ class ServingSimulation {
   int64_t work_ = 0;
   std::optional<PoolState> prefill_, main_;
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
+  std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> due_;  ///< to be sent
+  std::vector<size_t> starts_;     ///< requests that follow no answer
+  bool has_turns_ = false;         ///< some follow one
   std::vector<double> link_free_;  ///< by prefill worker: when its last transfer has ended
   double front_free_s_ = 0;        ///< when a front end is free for the next request
-  size_t sent_ = 0;                ///< requests whose time of sending is known
+  size_t sent_ = 0;                ///< of `starts_`, whose time of sending is known
   size_t received_ = 0;            ///< requests that a scheduler knows
   size_t done_ = 0, most_in_flight_ = 0;
   double transferred_s_ = 0;
@@ -300,25 +368,6 @@ ServingLoad prompts_only(const ServingLoad& load) {
   ServingLoad prompts = load;
   for (RequestSpec& r : prompts.requests) r.output = 1;
   return prompts;
-}
-
-std::vector<RequestSpec> draw_requests(const RandomLoad& load) {
-  Rng rng(load.seed);
-  const auto between = [&](int64_t low, int64_t high) {
-    return low + static_cast<int64_t>(rng.below(static_cast<uint64_t>(high - low) + 1));
-  };
-  std::vector<RequestSpec> requests(static_cast<size_t>(load.requests));
-  double at = 0;
-  for (RequestSpec& r : requests) {
-    if (load.rate > 0) at += -std::log1p(-rng.uniform()) / load.rate;
-    r = {at, between(load.prompt_low, load.prompt_high),
-         between(load.output_low, load.output_high)};
-  }
-  // Chance would make the load of few requests another one than was asked for: vLLM's benchmark
-  // (vllm/benchmarks/serve.py, get_request) stretches the arrivals in the same way.
-  const double stretch = at > 0 ? static_cast<double>(load.requests) / load.rate / at : 1;
-  for (RequestSpec& r : requests) r.arrival_s *= stretch;
-  return requests;
 }
 
 ServingResult simulate_serving(const ServingLoad& load, const ServerLimits& limits,

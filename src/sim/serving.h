@@ -20,6 +20,23 @@ struct RequestSpec {
   double arrival_s = 0;  ///< not read in a closed loop
   int64_t prompt = 1;    ///< tokens
   int64_t output = 1;    ///< tokens, the first included; generation does not stop earlier
+  /// Number of its conversation.
+  std::optional<int64_t> session = {};
+  /// A turn of the conversation that is sent `think_s` after the answer to the one before, which
+  /// names it as its `next`.
+  bool follows = false;
+  double think_s = 0;
+  std::optional<size_t> next = {};
+  /// What its prompt consists of, in ServingLoad::parts.
+  size_t first_part = 0, part_count = 0;
+  uint64_t output_key = 0;  ///< ContentPart::key of its answer
+};
+
+/// Tokens of a prompt that always come together. Prompts that begin with the same parts begin with
+/// the same tokens.
+struct ContentPart {
+  uint64_t key = 0;
+  int64_t tokens = 0;
 };
 
 /// Limits of the times of requests.
@@ -33,6 +50,8 @@ struct TimeLimits {
 /// The requests that reach the server.
 struct ServingLoad {
   std::vector<RequestSpec> requests;  ///< in the order of arrival
+  /// Of all prompts; empty: they have nothing in common.
+  std::vector<ContentPart> parts = {};
   /// Clients of a closed loop: all send a request at time 0, and the next one when theirs is
   /// answered, until all requests are sent. 0: requests arrive at their own times.
   int64_t concurrency = 0;
@@ -51,6 +70,13 @@ struct ServerLimits {
   /// Share of each prompt that is in the cache before the request arrives, rounded down to whole
   /// blocks; at least one token is computed. All requests share these blocks, which are held once.
   double prefix_hit_rate = 0;
+  /// Where requests have `parts`: full blocks are kept for those that begin the same way.
+  bool prefix_caching = true;
+  /// Blocks in the host's memory, for each data-parallel rank, and the time in which a GPU reads
+  /// its part of one.
+  int64_t host_blocks = 0;
+  double host_block_s = 0;
+  int64_t layers = 1;  ///< of the model; they are read one after the other
   /// Full blocks of a preempted sequence stay in the prefix cache until others take them: where the
   /// scheduler has one (vLLM's).
   bool keeps_preempted = true;
@@ -141,6 +167,17 @@ struct RequestTimes {
   double tpot_s() const { return (last_s - first_s) / static_cast<double>(output - 1); }
 };
 
+/// What prefix caches found, kept and lost, in tokens: over all servers and the whole run.
+struct PrefixUse {
+  int64_t prompts = 0;      ///< tokens of all prompts
+  int64_t hits = 0;         ///< of these, that the cache had when the request was admitted first
+  int64_t most_hits = 0;    ///< by one cache of any size, to which requests come one at a time
+  int64_t evicted = 0;      ///< lost to other requests
+  int64_t cached = 0;       ///< kept at the end
+  int64_t host_hits = 0;    ///< of prompts, that the host's memory had
+  int64_t host_cached = 0;  ///< kept there at the end
+};
+
 struct ServingResult {
   std::vector<RequestTimes> requests;  ///< in the order of arrival
   RequestSummary all;  ///< rates: over the time from the first request to the last token
@@ -159,6 +196,9 @@ struct ServingResult {
   /// Busy share of the prefill workers; 0: there are none.
   double prefill_busy_share = 0;
   double mean_transfer_s = 0;  ///< from the end of a prefill to the other pool's getting the cache
+  /// Of the servers that compute prompts; nullopt: requests have nothing in common, or the servers
+  /// keep nothing.
+  std::optional<PrefixUse> prefix;
   int64_t preemptions = 0;     ///< sequences that lost their cache and were computed again
   bool keeps_up = true;        ///< the queue does not grow by more than chance explains
   bool queue_is_short = true;  ///< it grows by less than ten requests: what comes is answered

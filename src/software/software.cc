@@ -75,6 +75,7 @@ constexpr Entry<HostCosts> kCosts[] = {
     {"sequence_overhead_s", &HostCosts::sequence_overhead_s, "s"},
     {"request_overhead_s", &HostCosts::request_overhead_s, "s"},
     {"request_turn_s", &HostCosts::request_turn_s, "s"},
+    {"ngram_token_s", &HostCosts::ngram_token_s, "s"},
 };
 
 constexpr Entry<ServerDefaults> kServer[] = {
@@ -89,6 +90,17 @@ constexpr Entry<ServerDefaults> kServer[] = {
     {"captured_tokens", &ServerDefaults::captured_tokens, "1"},
     {"profiles_steps", &ServerDefaults::profiles_steps},
     {"needs_longest_sequence", &ServerDefaults::needs_longest_sequence},
+};
+
+constexpr Entry<PrefixRule> kPrefixCache[] = {
+    {"finds_when_allocated", &PrefixRule::finds_when_allocated},
+    {"stores_parts_of_prompts", &PrefixRule::stores_parts_of_prompts},
+    {"keeps_preempted", &PrefixRule::keeps_preempted},
+    {"takes_empty_first", &PrefixRule::takes_empty_first},
+    {"evicts_whole_leaves", &PrefixRule::evicts_whole_leaves},
+    {"host_copies_when_computed", &PrefixRule::host_copies_when_computed},
+    {"host_load", &PrefixRule::host_load},
+    {"host_link_ratio", &PrefixRule::host_link_ratio, "1"},
 };
 
 constexpr Entry<LaunchWords> kLaunch[] = {
@@ -157,7 +169,7 @@ void take(const SoftwareValue& v, int64_t& to) {
 /// known.
 struct Row {
   SoftwareDef def;
-  uint64_t support = 0, traits = 0, costs = 0, server = 0, launch = 0, memory = 0;
+  uint64_t support = 0, traits = 0, costs = 0, server = 0, prefix_cache = 0, launch = 0, memory = 0;
 };
 
 template <typename Section, size_t Count>
@@ -183,6 +195,8 @@ void set_value(Row& row, const SoftwareValue& v) {
   if (v.section == "traits") return set_entry(v, kTraits, def.traits, row.traits);
   if (v.section == "costs") return set_entry(v, kCosts, def.costs, row.costs);
   if (v.section == "server") return set_entry(v, kServer, def.server, row.server);
+  if (v.section == "prefix_cache")
+    return set_entry(v, kPrefixCache, def.prefix_cache, row.prefix_cache);
   if (v.section == "launch") return set_entry(v, kLaunch, def.launch, row.launch);
   if (v.section == "memory") return set_entry(v, kMemory, def.memory, row.memory);
   if (v.section == "versions") {
@@ -264,9 +278,14 @@ void check_row(const Row& row) {
   require_all(row, "traits", kTraits, row.traits);
   require_all(row, "costs", kCosts, row.costs);
   require_all(row, "memory", kMemory, row.memory);
-  if (def.serves() != !def.cache_rule.empty() || def.serves() != (row.server != 0))
-    refuse("scheduler", "a server has a scheduler, a cache_rule and a section server");
-  if (def.serves()) require_all(row, "server", kServer, row.server);
+  if (def.serves() != !def.cache_rule.empty() || def.serves() != (row.server != 0) ||
+      def.serves() != (row.prefix_cache != 0))
+    refuse("scheduler",
+           "a server has a scheduler, a cache_rule and sections server and prefix_cache");
+  if (def.serves()) {
+    require_all(row, "server", kServer, row.server);
+    require_all(row, "prefix_cache", kPrefixCache, row.prefix_cache);
+  }
   if (row.launch == 0) return;
   if (!def.serves() || def.launch.command.find("{model}") == std::string::npos)
     fail({def.name, "launch", "command", false}, "is a server's, and names {model}");
@@ -382,7 +401,7 @@ void add_file(const JsonObject& file, std::deque<std::string>& names,
                                                   "scheduler", "cache_rule"};
   std::vector<std::string> known = kWords;
   for (const char* key : {"schema_version", "versions", "earlier", "support", "traits", "costs",
-                          "server", "launch", "memory"})
+                          "server", "prefix_cache", "launch", "memory"})
     known.emplace_back(key);
   file.reject_unknown(known);
   (void)file.integer({"schema_version"}, 1, 1);
@@ -396,6 +415,7 @@ void add_file(const JsonObject& file, std::deque<std::string>& names,
   add_section(file, name, "traits", kTraits, values);
   add_section(file, name, "costs", kCosts, values);
   add_section(file, name, "server", kServer, values);
+  add_section(file, name, "prefix_cache", kPrefixCache, values);
   add_section(file, name, "launch", kLaunch, values);
   add_section(file, name, "memory", kMemory, values);
   add_earlier(file, name, names, values);

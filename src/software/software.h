@@ -73,6 +73,7 @@ struct HostCosts {
   double sequence_overhead_s = 0;  ///< the same for each sequence of a step
   double request_overhead_s = 0;   ///< from a client to the scheduler and back, beside its steps
   double request_turn_s = 0;       ///< of it: for one request after the other
+  double ngram_token_s = 0;        ///< to search a draft in the tokens of a sequence, each
 
   bool operator==(const HostCosts&) const = default;
 };
@@ -94,6 +95,26 @@ struct ServerDefaults {
   bool needs_longest_sequence = false;
 
   bool operator==(const ServerDefaults&) const = default;
+};
+
+/// How a server keeps blocks of the cache for requests that begin like earlier ones
+/// (src/sim/prefix_cache.h).
+struct PrefixRule {
+  /// Full blocks can be found as soon as they are allocated, by requests of the same step too; else
+  /// after the step that computes them.
+  bool finds_when_allocated = false;
+  bool stores_parts_of_prompts = false;  ///< before the whole prompt is computed
+  bool keeps_preempted = false;          ///< what a preempted request has written can be found
+  bool takes_empty_first = false;        ///< free blocks without content before all others
+  bool evicts_whole_leaves = false;      ///< of its tree; else single blocks
+  /// Blocks are copied to the host's memory when they are computed; else when others take them.
+  bool host_copies_when_computed = false;
+  /// When blocks come back from there: "beside_steps" of other requests, "before_step" or
+  /// "by_layer" of the step that needs them.
+  std::string host_load;
+  double host_link_ratio = 0;  ///< of the rate of the link, that reading blocks reaches
+
+  bool operator==(const PrefixRule&) const = default;
 };
 
 /// How a server is started from a shell. Words of options, in which a name in braces stands for a
@@ -158,8 +179,9 @@ struct SoftwareDef {
   SoftwareSupport support;
   SoftwareTraits traits;
   HostCosts costs;
-  ServerDefaults server;  ///< where it serves
-  LaunchWords launch;     ///< of a server; its command may be "": it is not known
+  ServerDefaults server;    ///< where it serves
+  PrefixRule prefix_cache;  ///< where it serves
+  LaunchWords launch;       ///< of a server; its command may be "": it is not known
   SoftwareStack memory;
 
   bool serves() const { return !scheduler.empty(); }

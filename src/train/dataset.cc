@@ -46,11 +46,19 @@ bool is_block_rows(const KernelMeasurement& m) {
          find_kernel_kind(m.kernel) == KernelKind::kBlockRows;
 }
 
-bool comes_last(const KernelMeasurement& m) { return is_convolution(m) || is_block_rows(m); }
+bool is_aiter(const KernelMeasurement& m) {
+  return m.conditions.software == software_of("aiter") && !is_block_rows(m);
+}
+
+bool comes_last(const KernelMeasurement& m) {
+  return is_convolution(m) || is_block_rows(m) || is_aiter(m);
+}
 
 class Preparer {
  public:
-  Preparer(const std::vector<std::string>& exclude, const Weights* known) : known_(known) {
+  Preparer(const std::vector<std::string>& exclude, const Weights* known, const LawConstants& laws)
+      : known_(known) {
+    data_.laws = laws;
     for (const std::string& name : exclude) excluded_.insert(find_device(name).id);
   }
 
@@ -73,7 +81,7 @@ class Preparer {
     }
     // A row's number decides by a draw whether it is held out. Rows that came late to the data are
     // taken last: this leaves the draws of all others as they were.
-    for (const auto& late : {is_convolution, is_block_rows}) {
+    for (const auto& late : {is_convolution, is_block_rows, is_aiter}) {
       for (const MeasurementSet& set : sets) {
         for (const KernelMeasurement& m : set.kernels) {
           if (late(m)) take(m, set);
@@ -373,13 +381,14 @@ class Preparer {
 }  // namespace
 
 double TrainingData::law_s(const TrainingRow& row) const {
-  const Chip chip(running(row), bundled_laws());
+  const Chip chip(running(row), laws);
   return kernel_kind_def(kernel_kind(row.kernel)).law(row.kernel, chip, row.conditions).seconds;
 }
 
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
-                                   const std::vector<std::string>& exclude, const Weights* known) {
-  return Preparer(exclude, known).run(sets);
+                                   const std::vector<std::string>& exclude, const Weights* known,
+                                   const LawConstants& laws) {
+  return Preparer(exclude, known, laws).run(sets);
 }
 
 }  // namespace tilecast

@@ -40,6 +40,7 @@ struct TrainingData {
   std::vector<Device> at_clocks;
   std::vector<RowGroup> groups;
   std::vector<TrainingRow> rows;
+  LawConstants laws = bundled_laws();
   std::vector<std::string> report;  ///< what was left out or changed, and why
   uint64_t hash = 0;                ///< of all rows, for provenance
 
@@ -56,6 +57,7 @@ struct TrainingData {
 /// their overhead; where weights are `known`, it is at most what their machines show.
 TrainingData prepare_training_data(const std::vector<MeasurementSet>& sets,
                                    const std::vector<std::string>& exclude,
-                                   const Weights* known = nullptr);
+                                   const Weights* known = nullptr,
+                                   const LawConstants& laws = bundled_laws());
 
 }  // namespace tilecast

@@ -244,7 +244,7 @@ WeightsJob weights_job(const TrainOptions& options, const std::filesystem::path&
   WeightsJob job{.options = options, .checkpoints = checkpoints};
   std::vector<MeasurementSet> sets;
   for (const std::filesystem::path& path : options.data) sets.push_back(read_measurements(path));
-  job.data = prepare_training_data(sets, options.exclude_gpus);
+  job.data = prepare_training_data(sets, options.exclude_gpus, nullptr, load_laws(options.laws));
   job.tables = make_tables(job.data, job.weights, options.seed);
   check_kinds(job);
   for (size_t n = 0; n < kKernelKindCount; ++n) {

@@ -50,6 +50,7 @@ class Generation {
     time_request(f);
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.value;
     add_totals(f);
+    add_power(f);
     if (o_.execution.skew_percent > 0 && served_.plan.ep > 1) find_mean_work(f);
     f.latency = f.request;
     f.utilization_ratio = utilization(f, 1 / f.request.value);
@@ -105,14 +106,20 @@ class Generation {
     f.continuous = o_.kind == RequestKind::kServe;
     f.used = asked_;
     f.used.execution.software = o_.execution.software;
+    f.used.execution.clocks = o_.execution.clocks;
     f.used.execution.skew_percent = served_skew(o_, served_.modules);
     f.used.execution.step_overhead_s = o_.execution.step_overhead_s;
     f.used.execution.sequence_overhead_s = o_.execution.sequence_overhead_s;
     f.used.load.server_overhead_s = o_.load.server_overhead_s;
     f.used.load.request_turn_s = o_.load.request_turn_s;
+    if (Speculation& s = f.used.deployment.speculation; s.tokens > 0) {
+      s.acceptance_rate = acceptance_rate(s);
+      s.method = draft_method(s).method;
+    }
     f.used.execution.dtype = f.dtype;
     f.used.execution.kv_dtype = f.kv_dtype;
-    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.max_prompt > asked_.prompt ||
+    f.lengths_vary = !asked_.load.trace.empty() || asked_.load.session_turns > 1 ||
+                     asked_.load.max_prompt > asked_.prompt ||
                      asked_.load.max_output > asked_.output;
   }
 
@@ -239,12 +246,24 @@ class Generation {
 
   void describe_drafts(GenerationForecast& f, const Interval& time) const {
     const Speculation& s = o_.deployment.speculation;
-    f.drafts = {.model = s.draft_model,
+    const DraftMethodDef& method = draft_method(s);
+    f.drafts = {.method = std::string(choice_word(method.method)),
+                .model = s.draft_model,
                 .tokens = s.tokens,
-                .acceptance_rate = *s.acceptance_rate,
+                .acceptance_rate = acceptance_rate(s),
+                .acceptance_source = s.acceptance_rate ? "given" : method.source,
                 .tokens_per_step = tokens_per_step(s),
                 .time = time,
                 .weights_bytes = served_.drafter->weights_bytes()};
+  }
+
+  void add_power(GenerationForecast& f) const {
+    f.power = power_of({.kernels = f.kernels,
+                        .seconds = f.request,
+                        .stages = served_.plan.pp,
+                        .ranks = f.ranks,
+                        .tokens = static_cast<double>(o_.batch * o_.output)},
+                       served_.power(), o_.energy);
   }
 
   /// Kernels belong to a rank of each stage; totals are means over the stages.

@@ -2,19 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/checked.h"
 #include "ops/op_def.h"
 #include "request/load.h"
+#include "scenario/generation/common_prompts.h"
+#include "scenario/power.h"
 #include "scenario/timing.h"
 
 namespace tilecast {
-namespace {
-
-int64_t mean(int64_t low, int64_t high) { return high > low ? low + (high - low) / 2 : low; }
-
-}  // namespace
-
 int64_t served_skew(const Request& request, const Graph& modules) {
   if (request.execution.skew_percent) return *request.execution.skew_percent;
   if (request.deployment.all2all == All2All::kDeepEp) return 0;
@@ -40,8 +37,14 @@ Request typical_request(const Request& o) {
   Load& load = typical.load;
   if (!load.server_overhead_s) load.server_overhead_s = costs.request_overhead_s;
   if (!load.request_turn_s) load.request_turn_s = costs.request_turn_s;
-  typical.prompt = mean(o.prompt, o.load.max_prompt);
-  typical.output = mean(o.output, o.load.max_output);
+  typical.prompt = mean_prompt(o);
+  typical.output = mean_output(o);
+  if (o.load.trace.empty() && has_common_prompts(o)) {
+    // A single request has no turns before it, and the whole prompt.
+    load.max_prompt = longest_prompt(o);
+    load.session_turns = 1;
+    load.prefix_len = 0;
+  }
   if (o.load.trace.empty()) return typical;
   double prompts = 0, outputs = 0;
   for (const TraceRequest& r : o.load.trace) {
@@ -57,26 +60,67 @@ Request typical_request(const Request& o) {
 int64_t longest_request(const Request& o) {
   int64_t longest = 0;
   for (const TraceRequest& r : o.load.trace) longest = std::max(longest, r.prompt + r.output);
-  return longest > 0
-             ? longest
-             : std::max(o.prompt, o.load.max_prompt) + std::max(o.output, o.load.max_output);
+  return longest > 0 ? longest : longest_prompt(o) + std::max(o.output, o.load.max_output);
 }
 
 int64_t prefill_sequences(const Request& request, int64_t batch) {
   return std::clamp<int64_t>(request.execution.max_num_batched_tokens / request.prompt, 1, batch);
 }
 
+namespace {
+
+std::vector<RequestSpec> drawn(const Request& o, int64_t requests, double rate) {
+  return draw_requests({.requests = requests,
+                        .rate = rate,
+                        .prompt_low = o.prompt,
+                        .prompt_high = std::max(o.prompt, o.load.max_prompt),
+                        .output_low = o.output,
+                        .output_high = std::max(o.output, o.load.max_output)});
+}
+
+/// Conversations as rows of a trace: they begin as a Poisson process, so that `rate` is that of
+/// turns in the long run, and each turn's prompt has all that was said before.
+std::vector<TraceRequest> drawn_sessions(const Request& o, int64_t count) {
+  const Load& load = o.load;
+  const int64_t turns = load.session_turns;
+  const std::vector<RequestSpec> lengths = drawn(o, count, load.rate);
+  const std::vector<RequestSpec> starts =
+      turns == 1 ? lengths
+                 : drawn(o, ceil_divide(count, turns), load.rate / static_cast<double>(turns));
+  std::vector<TraceRequest> rows;
+  rows.reserve(lengths.size());
+  int64_t said = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const RequestSpec& of = lengths[static_cast<size_t>(i)];
+    const bool first = i % turns == 0;
+    if (first) said = load.prefix_len;
+    said = checked_add(said, of.prompt);
+    rows.push_back({.arrival_s = starts[static_cast<size_t>(i / turns)].arrival_s,
+                    .prompt = said,
+                    .output = of.output,
+                    .session = i / turns,
+                    .follows = !first,
+                    .think_s = first ? 0 : load.session_turn_delay_s});
+    said = checked_add(said, of.output);
+  }
+  return rows;
+}
+
+}  // namespace
+
 ServingLoad make_load(const Request& o) {
+  const int64_t count = request_count(o);
   ServingLoad load;
   load.concurrency = client_count(o);
-  const int64_t count = request_count(o);
+  if (has_common_prompts(o)) {
+    const std::vector<TraceRequest> rows =
+        o.load.trace.empty() ? drawn_sessions(o, count) : std::vector<TraceRequest>{};
+    const std::span<const TraceRequest> all = rows.empty() ? o.load.trace : rows;
+    add_common_prompts(load, all.first(static_cast<size_t>(count)), o.load);
+    return load;
+  }
   if (o.load.trace.empty()) {
-    load.requests = draw_requests({.requests = count,
-                                   .rate = o.load.rate,
-                                   .prompt_low = o.prompt,
-                                   .prompt_high = std::max(o.prompt, o.load.max_prompt),
-                                   .output_low = o.output,
-                                   .output_high = std::max(o.output, o.load.max_output)});
+    load.requests = drawn(o, count, o.load.rate);
     return load;
   }
   for (int64_t i = 0; i < count; ++i) {
@@ -88,6 +132,7 @@ ServingLoad make_load(const Request& o) {
 
 Request with_limits(const Request& request, const Device& device) {
   Request result = request;
+  complete_clocks(result, device, bundled_laws(), "boost");
   std::optional<int64_t>& most = result.load.max_num_seqs;
   if (most) return result;
   const SoftwareDef& asked = software_def(request.execution.software.value_or(default_server()));
@@ -103,6 +148,7 @@ ServerLimits make_limits(const Request& o) {
   limits.max_num_seqs = *o.load.max_num_seqs;
   limits.max_num_batched_tokens = o.execution.max_num_batched_tokens;
   limits.prefix_hit_rate = o.load.prefix_hit_rate;
+  limits.prefix_caching = o.load.prefix_caching;
   limits.overhead_s = o.load.server_overhead_s.value_or(0);  // typical_request has filled them in
   limits.turn_s = o.load.request_turn_s.value_or(0);
   limits.block_tokens = default_block_tokens(limits.software);

@@ -65,6 +65,10 @@ const Predictor& ServedModel::predictor() const {
 
 Conditions ServedModel::conditions() const { return conditions_of(asked.execution, device); }
 
+PowerTerms ServedModel::power() const {
+  return {device, predictor().laws().power, asked.execution, asked.energy.power_cap_w};
+}
+
 int64_t ServedModel::sequences_of_rank(int64_t batch) const { return ceil_divide(batch, plan.dp); }
 
 }  // namespace tilecast

@@ -9,6 +9,7 @@
 #include "scenario/generation/served_images.h"
 #include "scenario/generation/server_ranks.h"
 #include "scenario/internal.h"
+#include "scenario/power.h"
 #include "scenario/precision.h"
 #include "tilecast/result.h"
 
@@ -44,6 +45,7 @@ struct ServedModel {
   DType dtype() const { return precision.dtype; }
   const Predictor& predictor() const;
   Conditions conditions() const;
+  PowerTerms power() const;
   /// Sequences of a batch on the data-parallel rank that has the most.
   int64_t sequences_of_rank(int64_t batch) const;
 

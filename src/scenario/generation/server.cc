@@ -8,6 +8,7 @@
 #include "request/load.h"
 #include "scenario/generation/drafts.h"
 #include "scenario/generation/generation_memory.h"
+#include "scenario/generation/host_memory.h"
 #include "scenario/generation/offered_load.h"
 #include "scenario/generation/single_request.h"
 #include "scenario/generation/step_costs.h"
@@ -69,6 +70,9 @@ ServerLimits server_limits(const ServedModel& served) {
   ServerLimits limits = make_limits(served.asked);
   // States of recurrent layers are not kept: their prefix cache is off by default.
   limits.keeps_preempted = served.decoder().recurrent_layers == 0;
+  limits.prefix_caching = limits.prefix_caching && served.decoder().recurrent_layers == 0;
+  if (served.asked.load.kv_offloading_bytes > 0 && limits.prefix_caching)
+    add_host_memory(limits, served);
   limits.dp = served.plan.dp;
   limits.pp = served.plan.pp;
   limits.tokens_per_step = tokens_per_step(served.asked.deployment.speculation);
@@ -96,6 +100,24 @@ ServerMetrics at_offered_rate(ServerMetrics part, double rate,
   part.output_tokens_per_s = outputs / seconds;
   part.total_tokens_per_s = (prompts + outputs) / seconds;
   return part;
+}
+
+PrefixCacheForecast describe(const PrefixUse& use, const ServerLimits& limits,
+                             const ServedModel& served) {
+  const auto share = [&](int64_t tokens) {
+    return static_cast<double>(tokens) / static_cast<double>(use.prompts);
+  };
+  return {
+      .hit_ratio = share(use.hits),
+      .host_hit_ratio = share(use.host_hits),
+      .most_hit_ratio = share(use.most_hits),
+      .hit_tokens = use.hits,
+      .host_hit_tokens = use.host_hits,
+      .evicted_tokens = use.evicted,
+      .cached_tokens = use.cached,
+      .host_capacity_tokens = checked_product({limits.host_blocks, limits.block_tokens, limits.dp}),
+      .host_cached_tokens = use.host_cached,
+      .host_bytes_per_s = limits.host_blocks > 0 ? host_bytes_per_s(served) : 0};
 }
 
 GenerationForecast::Serving describe(const ServingResult& s, const Request& request,
@@ -226,6 +248,10 @@ std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
     result.prefill_pool = describe(s, *workers_, request, under.worker_limits);
     result.prefill_pool->peak_bytes = under.worker_bytes;
   }
+  if (s.prefix)
+    result.prefix_cache = workers_ == nullptr
+                              ? describe(*s.prefix, under.limits, served_)
+                              : describe(*s.prefix, under.worker_limits, workers_->served());
   return result;
 }
 

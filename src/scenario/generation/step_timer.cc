@@ -1,6 +1,7 @@
 #include "scenario/generation/step_timer.h"
 
 #include <algorithm>
+#include <span>
 
 #include "devices/vendor.h"
 #include "scenario/hidden_latency.h"
@@ -17,8 +18,10 @@ bool decodes(const ServedModel& served, const std::vector<StepGroup>& groups) {
 
 /// The times of the kernels of a step of the model. Collectives take the time of the plan's groups;
 /// with tensor parallelism alone, of GPUs joined as on a node.
+/// `counts`: how often each kernel runs.
 std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& graph,
-                                     const Program& program, bool decode) {
+                                     const Program& program, std::span<const double> counts,
+                                     bool decode) {
   std::vector<KernelTime> times(program.kernels.size());
   const Conditions conditions = served.conditions();
   served.predictor().predict(program.kernels, served.device, conditions, times);
@@ -28,6 +31,11 @@ std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& gra
     price_collectives(plan, graph, program,
                       decode ? ExpertKernels::kLowLatency : ExpertKernels::kNormal,
                       conditions.software, times);
+  const PowerTerms power = served.power();
+  if (const std::optional<BoardPower> board = power.board()) {
+    add_energies(*board, program.kernels, power.clock_share(), times);
+    if (power.holds()) hold_power(*board, {program.kernels, counts}, times);
+  }
   return times;
 }
 
@@ -57,7 +65,7 @@ TimedStep time_share(const ServedModel& served, const ServedStage& layers,
   TimedStep s;
   s.graph = step_graph(served, layers, std::move(groups));
   s.program = lower(s.graph);
-  s.times = kernel_times(served, s.graph, s.program, decode);
+  s.times = kernel_times(served, s.graph, s.program, s.program.kernel_counts(), decode);
   const std::vector<bool> hides = hidden_in(served, s.program);
   for (size_t i = 0; i < hides.size(); ++i) {
     if (hides[i]) hide_latency(s.program.kernels[i], served.device, s.times[i]);
@@ -69,9 +77,6 @@ TimedStep time_share(const ServedModel& served, const ServedStage& layers,
   } else {
     run_step(s, launching_s(served, launches, tokens, false) / std::max(1.0, launches.all));
   }
-  if (layers.layers.has_end) return s;
-  s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
-  add_seconds(s.totals, s.send_s);
   return s;
 }
 
@@ -114,7 +119,12 @@ TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, St
                     size_t stage) {
   int64_t sequences = 0;
   for (const StepGroup& group : groups) sequences += group.sequences;
-  TimedStep s = time_share(served, served.stages[stage], std::move(groups), launch);
+  const ServedStage& layers = served.stages[stage];
+  TimedStep s = time_share(served, layers, std::move(groups), launch);
+  if (!layers.layers.has_end) {
+    s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
+    add_seconds(s.totals, s.send_s);
+  }
   add_seconds(s.totals, step_overhead_s(served, stage, static_cast<double>(sequences)));
   return s;
 }
@@ -154,18 +164,21 @@ double kernel_seconds(const ServedModel& served, const StepKernels& step,
   }
   // Only the kernels that are wanted, with their launches.
   std::vector<size_t> now(counts.size(), 0);
+  std::vector<double> wanted_counts;
   Program wanted;
   for (size_t i = 0; i < counts.size(); ++i) {
     if (counts[i] == 0) continue;
     now[i] = wanted.kernels.size();
     wanted.kernels.push_back(program.kernels[i]);
+    wanted_counts.push_back(counts[i]);
   }
   for (Launch launch : program.launches) {
     if (counts[launch.kernel] == 0) continue;
     launch.kernel = now[launch.kernel];
     wanted.launches.push_back(launch);
   }
-  std::vector<KernelTime> times = kernel_times(served, step.graph, wanted, selection.decode);
+  std::vector<KernelTime> times =
+      kernel_times(served, step.graph, wanted, wanted_counts, selection.decode);
   const std::vector<bool> hides = hidden_in(served, program);
   double seconds = 0;
   for (size_t i = 0; i < counts.size(); ++i) {

@@ -13,6 +13,7 @@
 #include "passes/stage.h"
 #include "request/access.h"
 #include "scenario/pass/pass_images.h"
+#include "scenario/power.h"
 #include "scenario/software_support.h"
 #include "scenario/timing.h"
 #include "tilecast/error.h"
@@ -187,6 +188,8 @@ CheckedPass completed_pass(const Model& model, const Device& device, const Reque
   complete(used.execution, Software{});
   check_runs_on(*used.execution.software, device);
   if (!used.execution.skew_percent) used.execution.skew_percent = 0;
+  complete_clocks(used, device, bundled_laws(),
+                  request.mode == Mode::kTraining ? "sustained" : "boost");
   used.seq = request.seq.value_or(std::max<int64_t>(1, model.default_seq));
   if (!used.execution.attention) used.execution.attention = default_attention(model, request);
   check_model(model, request, *used.seq);

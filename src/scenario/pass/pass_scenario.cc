@@ -155,6 +155,20 @@ void add_rates(Forecast& f, const Model& model, double peak) {
                     .steps = std::ceil(tokens / step),
                     .days = seconds / kDay,
                     .gpu_hours = gpus * seconds / kHour};
+  if (f.power) add_run_energy(*f.training_run, *f.power, f.used.energy, tokens / step);
+}
+
+void add_power(Forecast& f, const Model& model, const TimingSetup& timing) {
+  // The rows of tables on several ranks are not those of one rank.
+  if (f.parallel && !f.parallel->rank_tables.empty()) return;
+  std::optional<double> tokens;
+  if (takes_tokens(model, f)) tokens = static_cast<double>(f.batch) * static_cast<double>(f.seq);
+  f.power = power_of({.kernels = f.kernels,
+                      .seconds = f.latency_s,
+                      .stages = f.used.execution.pp,
+                      .ranks = f.parallel ? f.parallel->ranks : 1,
+                      .tokens = tokens},
+                     timing.power(), f.used.energy);
 }
 
 using RunOnRanks = void (*)(Forecast&, const Inquiry&, const PassSetup&, const TimingSetup&);
@@ -173,6 +187,7 @@ Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
   forecast.gpu = device.id;
   forecast.gpu_name = device.name;
   forecast.fixed_shapes = model.default_seq == 0 && !model.open_batch;
+  forecast.is_decoder = model.decoder.has_value();
   describe_request(forecast, used, precision);
   if (used.tokens && !takes_tokens(model, forecast))
     throw Error(
@@ -187,6 +202,7 @@ Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
   forecast.seq = checked_add(forecast.seq, image_tokens(model, used));
   warnings.insert(warnings.end(), precision.warnings.begin(), precision.warnings.end());
   run(forecast, inquiry, setup, timing);
+  add_power(forecast, model, timing);
   add_rates(forecast, model, device.matmul_peak(compute_dtype(precision.scheme, precision.dtype)));
   forecast.roofs = roofs_of(forecast.kernels, device);
   warn_of_idle_options(warnings, used);

@@ -1,0 +1,32 @@
+#pragma once
+
+// The kernels of a layer of experts in PyTorch: tokens sorted by their experts, grouped products,
+// activations and sums as kernels of their own (transformers 5, integrations/moe.py, with
+// torch.nn.functional.grouped_mm).
+
+#include <cstdint>
+#include <vector>
+
+#include "ops/kernel.h"
+
+namespace tilecast {
+
+/// One rank's share of a layer.
+struct GroupedExperts {
+  double assignments = 0;     ///< (token, expert) pairs that the rank computes
+  double active_experts = 0;  ///< experts of the rank that get a token
+  int64_t tokens = 0;
+  int64_t hidden_dim = 0;
+  int64_t ffn_dim = 0;
+  bool gated = false;
+  DType dtype = DType::kBf16;
+};
+
+/// Throws Error{kInput} where sizes overflow, as the next two.
+void add_grouped_forward(const GroupedExperts& layer, std::vector<Kernel>& kernels);
+void add_grouped_input_gradient(const GroupedExperts& layer, std::vector<Kernel>& kernels);
+/// `experts` of the rank, whose gradients are written whole.
+void add_grouped_weight_gradient(const GroupedExperts& layer, int64_t experts,
+                                 std::vector<Kernel>& kernels);
+
+}  // namespace tilecast

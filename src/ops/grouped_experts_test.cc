@@ -1,0 +1,83 @@
+// A layer of experts in PyTorch: what its kernels compute, and what they take on a measured GPU.
+
+#include "ops/grouped_experts.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "base/embedded.h"
+#include "devices/registry.h"
+#include "predict/learned.h"
+#include "predict/predictor.h"
+#include "random_kernels.h"
+
+namespace tilecast {
+namespace {
+
+/// 16,384 (token, expert) pairs of each layer that was measured.
+GroupedExperts layer(double experts, int64_t tokens, int64_t hidden, int64_t ffn) {
+  return {.assignments = 16384,
+          .active_experts = experts,
+          .tokens = tokens,
+          .hidden_dim = hidden,
+          .ffn_dim = ffn,
+          .gated = true};
+}
+
+int64_t product_flops(const std::vector<Kernel>& kernels) {
+  return std::accumulate(
+      kernels.begin(), kernels.end(), int64_t{0},
+      [](int64_t sum, const auto& k) { return sum + (k.is_product() ? k.flops : 0); });
+}
+
+double product_s(const std::vector<Kernel>& kernels) {
+  std::vector<Kernel> products;
+  for (const Kernel& kernel : kernels) {
+    if (kernel.is_product()) products.push_back(kernel);
+  }
+  std::vector<KernelTime> times(products.size());
+  make_learned_predictor(embedded_weights())
+      ->predict(products, find_device("H100"), {.caches = Caches::kCold}, times);
+  return std::accumulate(times.begin(), times.end(), 0.0,
+                         [](double sum, const KernelTime& time) { return sum + time.seconds; });
+}
+
+TEST(GroupedExperts, EachPassMultipliesAsMuch) {
+  const GroupedExperts mixtral = layer(8, 8192, 4096, 14336);
+  constexpr int64_t kFlops = int64_t{2} * 16384 * 3 * 4096 * 14336;
+  std::vector<Kernel> forward, input, weights;
+  add_grouped_forward(mixtral, forward);
+  add_grouped_input_gradient(mixtral, input);
+  add_grouped_weight_gradient(mixtral, 8, weights);
+  EXPECT_EQ(product_flops(forward), kFlops);
+  EXPECT_EQ(product_flops(input), kFlops);
+  EXPECT_EQ(product_flops(weights), kFlops);
+  EXPECT_EQ(weights[0].write_bytes + weights[1].write_bytes, int64_t{2} * 8 * 3 * 4096 * 14336);
+}
+
+TEST(GroupedExperts, TakeWhatWasMeasured) {
+  // Both products of a layer on one H100 (data/measurements, kernels.csv), an even and an uneven
+  // load: forward, and input and weight gradients together.
+  const struct {
+    GroupedExperts layer;
+    double even_s, uneven_s, even_gradients_s, uneven_gradients_s;
+  } rows[] = {{layer(8, 8192, 4096, 14336), 7.43e-3, 8.02e-3, 15.28e-3, 16.40e-3},
+              {layer(32, 2048, 7168, 2048), 1.99e-3, 2.55e-3, 4.38e-3, 5.07e-3},
+              {layer(128, 2048, 2048, 768), 0.542e-3, 0.680e-3, 1.189e-3, 1.375e-3}};
+  for (const auto& row : rows) {
+    std::vector<Kernel> forward, gradients;
+    add_grouped_forward(row.layer, forward);
+    add_grouped_input_gradient(row.layer, gradients);
+    add_grouped_weight_gradient(row.layer, static_cast<int64_t>(row.layer.active_experts),
+                                gradients);
+    constexpr double kLess = 0.9, kMore = 1.1;
+    EXPECT_GT(product_s(forward), kLess * row.even_s) << row.layer.active_experts;
+    EXPECT_LT(product_s(forward), kMore * row.uneven_s) << row.layer.active_experts;
+    EXPECT_GT(product_s(gradients), kLess * row.even_gradients_s) << row.layer.active_experts;
+    EXPECT_LT(product_s(gradients), kMore * row.uneven_gradients_s) << row.layer.active_experts;
+  }
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,183 @@
+#include "predict/power.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace tilecast {
+namespace {
+
+double flop_energy(const Kernel& kernel, const Gpu& gpu, const FlopEnergies& c) {
+  if (const Rows* rows = kernel.as<Rows>())
+    return rows->function == Rows::Function::kSoftmax ? c.softmax_j_per_flop : c.norm_j_per_flop;
+  if (!kernel.uses_matrix_units()) return c.stream_j_per_flop;
+  const DType dtype = kernel.compute_dtype();
+  const int64_t bits = dtype_bits(dtype);
+  const bool on_units = gpu.matrix_peak(dtype) > 0;
+  if (dtype == DType::kTf32) return c.matrix_tf32_j_per_flop;
+  if (bits > 16) return c.lanes_fp32_j_per_flop;
+  if (!on_units) return c.lanes_16_bit_j_per_flop;
+  const Attention* attention = kernel.as<Attention>();
+  // Its exponentials count among its FLOPs; a decode step has few.
+  if (attention != nullptr && !attention->is_decode()) return c.attention_16_bit_j_per_flop;
+  return bits == 16  ? c.matrix_16_bit_j_per_flop
+         : bits == 8 ? c.matrix_8_bit_j_per_flop
+                     : c.matrix_4_bit_j_per_flop;
+}
+
+double byte_energy(MemoryType type, const PowerConstants& c) {
+  if (!is_hbm(type)) return c.gddr_j_per_byte;
+  return type >= MemoryType::kHbm3e ? c.hbm3e_j_per_byte : c.hbm_j_per_byte;
+}
+
+/// Work at each clock: how long it takes, and what power that needs.
+class HeldClock {
+ public:
+  HeldClock(const BoardPower& board, const RepeatedWork& work, std::span<const KernelTime> times)
+      : board_(board), work_(work), times_(times) {
+    double busy_s = 0;
+    units_s_.reserve(times.size());
+    for (size_t i = 0; i < times.size(); ++i) {
+      const double seconds = times[i].seconds;
+      units_s_.push_back(std::min(seconds, board.units_s(work.kernels[i])));
+      busy_s += work.counts[i] * seconds;
+      switched_j_ += work.counts[i] * times[i].energy.switched_j;
+      memory_j_ += work.counts[i] * times[i].energy.memory_j;
+    }
+    waits_s_ = std::max(0.0, work.elapsed_s - busy_s);
+  }
+
+  double seconds(size_t kernel, double share) const {
+    return std::max(times_[kernel].seconds, units_s_[kernel] / share);
+  }
+
+  double watts(double share) const {
+    double busy_s = 0;
+    for (size_t i = 0; i < times_.size(); ++i) busy_s += work_.counts[i] * seconds(i, share);
+    const double elapsed_s = busy_s + waits_s_;
+    if (elapsed_s <= 0) return 0;
+    const double energy_j =
+        board_.voltage_squared(share) * switched_j_ + memory_j_ + busy_s * board_.busy_w(share);
+    return board_.idle_w(share) + energy_j / elapsed_s;
+  }
+
+  /// How many times longer kernels must take at this share, so that the mean power is what the
+  /// board holds.
+  double waits(double share) const {
+    double busy_s = 0;
+    for (size_t i = 0; i < times_.size(); ++i) busy_s += work_.counts[i] * seconds(i, share);
+    const double above_idle_w = board_.held_w() - board_.idle_w(share);
+    const double spare_w = above_idle_w - board_.busy_w(share);
+    const double energy_j = board_.voltage_squared(share) * switched_j_ + memory_j_;
+    if (busy_s <= 0 || spare_w <= 0) return 1;
+    return (energy_j - above_idle_w * waits_s_) / (busy_s * spare_w);
+  }
+
+  /// The highest share at which the board holds its power; the lowest one where none is low enough.
+  double share() const {
+    if (watts(1) <= board_.held_w()) return 1;
+    constexpr int kHalvings = 48;  // as exact as numbers are
+    double low = board_.lowest_clock_share(), high = 1;
+    for (int i = 0; i < kHalvings; ++i) {
+      const double middle = (low + high) / 2;
+      (watts(middle) > board_.held_w() ? high : low) = middle;
+    }
+    return low;
+  }
+
+ private:
+  const BoardPower& board_;
+  const RepeatedWork& work_;
+  std::span<const KernelTime> times_;
+  std::vector<double> units_s_;
+  double switched_j_ = 0, memory_j_ = 0, waits_s_ = 0;
+};
+
+}  // namespace
+
+BoardPower::BoardPower(const Device& device, const PowerConstants& constants,
+                       std::optional<double> limit_w)
+    : gpu_(device.gpu()),
+      constants_(constants),
+      limit_w_(limit_w.value_or(gpu_.board_power_w)),
+      process_ratio_(gpu_.process_nm.value_or(0) >= constants.old_process_nm
+                         ? constants.old_process_ratio
+                         : 1) {}
+
+double BoardPower::voltage_squared(double clock_share) const {
+  const double rest = constants_.voltage_at_rest;
+  const double voltage = rest + (1 - rest) * clock_share;
+  return voltage * voltage;
+}
+
+double BoardPower::idle_w(double clock_share) const {
+  const double of_clock = constants_.clock_share * clock_share * voltage_squared(clock_share);
+  return gpu_.board_power_w * (constants_.idle_share + of_clock);
+}
+
+double BoardPower::least_limit_w() const {
+  const double share = lowest_clock_share();
+  return (idle_w(share) + busy_w(share)) / constants_.held_share;
+}
+
+double BoardPower::busy_w(double clock_share) const {
+  return gpu_.board_power_w * constants_.busy_share * clock_share * voltage_squared(clock_share);
+}
+
+KernelEnergy BoardPower::energy_of(const Kernel& kernel) const {
+  return {
+      .switched_j = static_cast<double>(kernel.flops) * process_ratio_ *
+                    flop_energy(kernel, gpu_, constants_.flop),
+      .memory_j = static_cast<double>(kernel.bytes()) * byte_energy(gpu_.memory_type, constants_)};
+}
+
+double BoardPower::units_s(const Kernel& kernel) const {
+  if (!kernel.is_product() && !kernel.is<Experts>()) return 0;
+  const double peak = gpu_.matrix_peak(kernel.compute_dtype());
+  // The law of products in FP32 has a term of its own for power.
+  if (peak <= 0 || kernel.compute_dtype() == DType::kFp32) return 0;
+  return static_cast<double>(kernel.flops) / (constants_.reached_share * peak);
+}
+
+std::optional<BoardPower> board_power(const Device& device, const PowerConstants& constants,
+                                      std::optional<double> limit_w) {
+  const Gpu* const gpu = device.as_gpu();
+  if (gpu == nullptr || !gpu->states_board_power || device.is_slice) return std::nullopt;
+  return BoardPower(device, constants, limit_w);
+}
+
+void PowerSum::add(const BoardPower& board, const KernelEnergy& energy, double seconds,
+                   double count) {
+  const double share = energy.clock_share;
+  const double above_idle = board.idle_w(share) + board.busy_w(share);
+  energy_j += count * (board.voltage_squared(share) * energy.switched_j + energy.memory_j +
+                       seconds * above_idle);
+  busy_s += count * seconds;
+  clock_s += count * seconds * share;
+}
+
+void add_energies(const BoardPower& board, std::span<const Kernel> kernels, double clock_share,
+                  std::span<KernelTime> times) {
+  for (size_t i = 0; i < times.size(); ++i) {
+    times[i].energy = board.energy_of(kernels[i]);
+    times[i].energy.clock_share = clock_share;
+  }
+}
+
+void hold_power(const BoardPower& board, const RepeatedWork& work, std::span<KernelTime> times) {
+  const std::vector<KernelTime> free_times(times.begin(), times.end());
+  const HeldClock held(board, work, free_times);
+  const double share = held.share();
+  if (share >= 1) return;
+  const double waits = board.is_capped() ? std::max(1.0, held.waits(share)) : 1.0;
+  for (size_t i = 0; i < times.size(); ++i) {
+    KernelTime& time = times[i];
+    time.energy.clock_share = share;
+    if (time.seconds <= 0) continue;
+    const double slower = waits * held.seconds(i, share) / time.seconds;
+    time.seconds *= slower;
+    time.low_s *= slower;
+    time.high_s *= slower;
+  }
+}
+
+}  // namespace tilecast

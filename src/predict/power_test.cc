@@ -1,0 +1,126 @@
+#include "predict/power.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "base/embedded.h"
+#include "devices/registry.h"
+#include "laws/constants.h"
+#include "predict/learned.h"
+#include "random_kernels.h"
+
+namespace tilecast {
+namespace {
+
+const PowerConstants& power_constants() { return bundled_laws().power; }
+
+/// A product on 16-bit units that takes so long at the highest clock.
+Kernel square_product(int64_t side, DType dtype = DType::kBf16) {
+  Kernel kernel{.shape = Gemm{.m = side, .n = side, .k = side}, .dtype = dtype};
+  kernel.flops = 2 * side * side * side;
+  kernel.read_bytes = 4 * side * side;
+  kernel.write_bytes = 2 * side * side;
+  return kernel;
+}
+
+struct HeldLoad {
+  double seconds, watts, clock_share;
+};
+
+/// One kernel, repeated.
+HeldLoad held_load(const BoardPower& board, const Kernel& kernel, double burst_s) {
+  std::vector<KernelTime> times(1);
+  times[0].seconds = times[0].low_s = times[0].high_s = burst_s;
+  const std::vector<Kernel> kernels = {kernel};
+  const std::vector<double> counts = {1};
+  add_energies(board, kernels, 1, times);
+  hold_power(board, {kernels, counts}, times);
+  PowerSum sum;
+  sum.add(board, times[0].energy, times[0].seconds, 1);
+  return {times[0].seconds, sum.energy_j / times[0].seconds, times[0].energy.clock_share};
+}
+
+TEST(BoardPowerLaw, LoadsOfTheMeasuredH100AreHeldAsMeasured) {
+  const Device& h100 = find_device("nvidia-h100-sxm5-80gb");
+  const BoardPower board(h100, power_constants());
+  // data/measurements/nvidia-h100-sxm5-80gb/stages/power.csv.xz: times of the burst and of the load
+  // that is held, its power and clock.
+  EXPECT_NEAR(board.idle_w(1), 126.2, 6);
+  EXPECT_NEAR(board.idle_w(345e6 / 1.98e9), 74.2, 6);
+  const HeldLoad bf16 = held_load(board, square_product(8192), 1.380e-3);
+  EXPECT_NEAR(bf16.seconds, 1.561e-3, 0.05 * 1.561e-3);
+  EXPECT_NEAR(bf16.watts, 682.9, 7);
+  EXPECT_NEAR(bf16.clock_share, 1354 / 1980.0, 0.07);
+  Kernel copy{.shape = Stream{.elements = 536870912}};
+  copy.read_bytes = copy.write_bytes = 2147483648;
+  const HeldLoad copied = held_load(board, copy, 1.7609e-3);
+  EXPECT_EQ(copied.clock_share, 1);
+  EXPECT_EQ(copied.seconds, 1.7609e-3);
+  EXPECT_NEAR(copied.watts, 492.1, 25);
+}
+
+TEST(BoardPowerLaw, ALowerLimitIsNeverFasterNorDrawsMore) {
+  for (const char* id :
+       {"nvidia-h100-sxm5-80gb", "nvidia-l4", "nvidia-a100-pcie-40gb", "amd-mi300x"}) {
+    const Device& device = find_device(id);
+    const double most = device.gpu().board_power_w;
+    const double burst_s = 1.1 * static_cast<double>(square_product(4096).flops) /
+                           device.gpu().matrix_peak(DType::kBf16);
+    HeldLoad before{0, 2 * most, 1};
+    for (double limit = most; limit > 0.2 * most; limit *= 0.9) {
+      const BoardPower board(device, power_constants(), limit);
+      const HeldLoad load = held_load(board, square_product(4096), burst_s);
+      EXPECT_GE(load.seconds, before.seconds * (1 - 1e-12)) << id << " at " << limit;
+      EXPECT_LE(load.watts, before.watts * (1 + 1e-6)) << id << " at " << limit;
+      EXPECT_LE(load.watts, limit) << id;
+      EXPECT_LE(load.clock_share, before.clock_share) << id;
+      EXPECT_GE(load.clock_share, board.lowest_clock_share()) << id;
+      before = load;
+    }
+    EXPECT_GT(before.seconds, burst_s) << id;
+  }
+}
+
+TEST(BoardPowerLaw, EnergyOfAKernelGrowsWithItsWork) {
+  for (const Device& device : bundled_devices()) {
+    const std::optional<BoardPower> board = board_power(device, power_constants());
+    if (!board) continue;
+    for (Kernel kernel : random_kernels(300, 7)) {
+      const KernelEnergy before = board->energy_of(kernel);
+      EXPECT_GE(before.switched_j, 0);
+      kernel.flops *= 2;
+      kernel.read_bytes += 1024;
+      const KernelEnergy after = board->energy_of(kernel);
+      EXPECT_GE(after.switched_j, before.switched_j) << device.id;
+      EXPECT_GT(after.memory_j, before.memory_j) << device.id;
+    }
+    EXPECT_LT(board->idle_w(0.5), board->idle_w(1)) << device.id;
+    EXPECT_GT(board->idle_w(board->lowest_clock_share()), 0) << device.id;
+  }
+}
+
+TEST(BoardPowerLaw, WaitsLowerThePowerSoTheClockStays) {
+  const Device& h100 = find_device("nvidia-h100-sxm5-80gb");
+  const BoardPower board(h100, power_constants());
+  const std::vector<Kernel> kernels = {square_product(8192)};
+  const std::vector<double> counts = {1};
+  std::vector<KernelTime> times(1);
+  times[0].seconds = times[0].low_s = times[0].high_s = 1.38e-3;
+  add_energies(board, kernels, 1, times);
+  hold_power(board, {kernels, counts, 3e-3}, times);
+  EXPECT_EQ(times[0].seconds, 1.38e-3);  // half_busy of the same file: 1,980 MHz
+  EXPECT_EQ(times[0].energy.clock_share, 1);
+}
+
+TEST(BoardPowerLaw, PartsOfAGpuAndUnknownBoardsHaveNone) {
+  const Device& h100 = find_device("nvidia-h100-sxm5-80gb");
+  EXPECT_TRUE(board_power(h100, power_constants()));
+  EXPECT_FALSE(board_power(slice_of(h100, "1g.10gb"), power_constants()));
+  Device unknown = h100;
+  std::get<Gpu>(unknown.chip).states_board_power = false;
+  EXPECT_FALSE(board_power(unknown, power_constants()));
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,31 @@
+#include "report/power_text.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "base/text.h"
+
+namespace tilecast {
+
+void add_power(Lines& lines, const PowerForecast& power, std::string_view work) {
+  std::string note = fmt::format(
+      "a GPU, 80 % interval {:.0f} to {:.0f} W; limit {:.0f} W, {:.0f} "
+      "MHz{}; {} a {}",
+      power.power_w.low, power.power_w.high, power.limit_w, power.clock_hz / 1e6,
+      power.held_back ? " held by it" : "", format_si(power.energy_j, "J"), work);
+  if (power.energy_per_token_j)
+    note += fmt::format(", {:.3g} J a token", *power.energy_per_token_j);
+  lines.add("power", fmt::format("{:.0f} W", power.power_w.value), note);
+  std::vector<std::string> costs;
+  if (power.gpu_cost) costs.push_back(fmt::format("{:.4g} for the GPUs", *power.gpu_cost));
+  if (power.energy_cost)
+    costs.push_back(fmt::format("{:.4g} for their energy", *power.energy_cost));
+  if (power.cost_per_million_tokens)
+    costs.push_back(fmt::format("{:.4g} for a million tokens", *power.cost_per_million_tokens));
+  if (power.carbon_g) costs.push_back(fmt::format("{:.4g} g of CO2", *power.carbon_g));
+  if (!costs.empty()) lines.add("  cost", "", join(costs, ", "));
+}
+
+}  // namespace tilecast

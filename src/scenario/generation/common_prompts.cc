@@ -1,0 +1,113 @@
+#include "scenario/generation/common_prompts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "sim/prefix_cache.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+/// What a key stands for, so that equal numbers of two kinds differ.
+enum ContentKind : uint64_t { kHashId = 1, kSystemPrompt, kPrompt, kAnswer };
+uint64_t key_of(ContentKind kind, int64_t number) {
+  return mix_keys(kind, static_cast<uint64_t>(number));
+}
+
+/// A conversation up to its last turn.
+struct Conversation {
+  size_t last = 0;  ///< its last request
+  std::vector<ContentPart> prompt;
+  int64_t tokens = 0;  ///< of the prompt
+};
+
+std::vector<ContentPart> parts_of_hashes(const TraceRequest& r, int64_t index, int64_t block) {
+  std::vector<ContentPart> parts;
+  int64_t left = r.prompt;
+  for (const int64_t id : r.hash_ids) {
+    const int64_t tokens = std::min(block, left);
+    if (tokens == 0) break;
+    parts.push_back({key_of(kHashId, id), tokens});
+    left -= tokens;
+  }
+  if (left > 0) parts.push_back({key_of(kPrompt, index), left});
+  return parts;
+}
+
+class CommonPrompts {
+ public:
+  CommonPrompts(ServingLoad& load, const Load& asked) : load_(load), asked_(asked) {}
+
+  void add(const TraceRequest& r) {
+    const size_t index = load_.requests.size();
+    const auto number = static_cast<int64_t>(index);
+    RequestSpec spec{.arrival_s = r.arrival_s,
+                     .prompt = r.prompt,
+                     .output = r.output,
+                     .session = r.session,
+                     .follows = r.follows,
+                     .think_s = r.think_s,
+                     .output_key = key_of(kAnswer, number)};
+    Conversation* before = nullptr;
+    bool first = true;
+    if (r.session) {
+      const auto [found, added] = conversations_.try_emplace(*r.session);
+      before = &found->second;
+      first = added;
+      if (r.follows && !first) load_.requests[before->last].next = index;
+    }
+    std::vector<ContentPart> parts = r.hash_ids.empty()
+                                         ? parts_of_turn(r, number, first ? nullptr : before)
+                                         : parts_of_hashes(r, number, asked_.hash_block_size);
+    // 100,000 requests of 200 turns and less have 20 million.
+    constexpr size_t kMostParts = 30'000'000;
+    if (load_.parts.size() + parts.size() > kMostParts)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("the prompts of {} requests have more than {} parts in all (turns "
+                              "before them, hash_ids); ask for fewer `requests`",
+                              index + 1, kMostParts));
+    spec.first_part = load_.parts.size();
+    spec.part_count = parts.size();
+    load_.parts.insert(load_.parts.end(), parts.begin(), parts.end());
+    load_.requests.push_back(spec);
+    if (before != nullptr) *before = {index, std::move(parts), r.prompt};
+  }
+
+ private:
+  std::vector<ContentPart> parts_of_turn(const TraceRequest& r, int64_t number,
+                                         const Conversation* before) const {
+    std::vector<ContentPart> parts;
+    int64_t known = 0;
+    if (before == nullptr && asked_.prefix_len > 0 && r.session) {
+      known = asked_.prefix_len;
+      parts.push_back({key_of(kSystemPrompt, *r.session % asked_.num_prefixes), known});
+    } else if (before != nullptr && r.prompt >= before->tokens) {
+      parts = before->prompt;
+      known = before->tokens;
+      const int64_t answer = load_.requests[before->last].output;
+      if (r.prompt - known >= answer) {
+        parts.push_back({load_.requests[before->last].output_key, answer});
+        known += answer;
+      }
+    }
+    if (r.prompt > known) parts.push_back({key_of(kPrompt, number), r.prompt - known});
+    return parts;
+  }
+
+  ServingLoad& load_;
+  const Load& asked_;
+  std::unordered_map<int64_t, Conversation> conversations_;
+};
+
+}  // namespace
+
+void add_common_prompts(ServingLoad& load, std::span<const TraceRequest> requests,
+                        const Load& asked) {
+  CommonPrompts all(load, asked);
+  for (const TraceRequest& r : requests) all.add(r);
+}
+
+}  // namespace tilecast

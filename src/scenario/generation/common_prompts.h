@@ -1,0 +1,23 @@
+#pragma once
+
+// What the prompts of requests have in common.
+
+#include <span>
+
+#include "sim/serving.h"
+#include "tilecast/request.h"
+
+namespace tilecast {
+
+/// Adds the requests to the load, with the parts of their prompts and the turns that follow an
+/// answer. `asked` states the tokens of a block of `hash_ids`, and the system prompts of sessions.
+///
+/// A prompt consists of the blocks that its `hash_ids` name (the last one may be shorter, and then
+/// equals only those of the same length). Without them, a turn's prompt begins with the prompt and
+/// the answer of the turn before; where it is too short for both, with the prompt alone (answers of
+/// models that reason are cut before the next turn); where it is shorter than that prompt, the
+/// conversation was rewritten and has nothing in common with the turn before.
+void add_common_prompts(ServingLoad& load, std::span<const TraceRequest> requests,
+                        const Load& asked);
+
+}  // namespace tilecast

@@ -1,0 +1,87 @@
+#include "scenario/generation/common_prompts.h"
+
+#include <gtest/gtest.h>
+
+#include "scenario/generation/offered_load.h"
+#include "sim/prefix_pieces.h"
+#include "test_support.h"
+
+namespace tilecast {
+namespace {
+
+/// Tokens that one cache of any size finds, with blocks of one token.
+int64_t found_tokens(const std::vector<TraceRequest>& rows, const Load& asked = {}) {
+  ServingLoad load;
+  add_common_prompts(load, rows, asked);
+  return most_hit_tokens(load, PrefixPieces(load, 1), 1);
+}
+
+TEST(CommonPrompts, HashesAreEqualBlocksAfterEqualBeginnings) {
+  const auto row = [](int64_t prompt, std::vector<int64_t> ids) {
+    return TraceRequest{.prompt = prompt, .output = 4, .hash_ids = std::move(ids)};
+  };
+  EXPECT_EQ(found_tokens({row(1100, {1, 2, 3}), row(1200, {1, 2, 4})}), 1024);
+  EXPECT_EQ(found_tokens({row(1100, {1, 2, 3}), row(1200, {5, 2, 3})}), 0);
+  // The last block is shorter: it equals blocks of its length. One token is computed.
+  EXPECT_EQ(found_tokens({row(1100, {1, 2, 3}), row(1100, {1, 2, 3})}), 1099);
+  EXPECT_EQ(found_tokens({row(1100, {1, 2, 3}), row(1101, {1, 2, 3})}), 1024);
+  // What has no number is the request's own.
+  EXPECT_EQ(found_tokens({row(1100, {1}), row(1100, {1})}), 512);
+  Load small;
+  small.hash_block_size = 16;
+  EXPECT_EQ(found_tokens({row(48, {1, 2, 3}), row(48, {1, 2, 4})}, small), 32);
+}
+
+TEST(CommonPrompts, ATurnBeginsWithTheOneBefore) {
+  const auto turn = [](int64_t prompt, int64_t output) {
+    return TraceRequest{.prompt = prompt, .output = output, .session = 0, .follows = true};
+  };
+  // Of an answer the last token is not computed before the next turn.
+  EXPECT_EQ(found_tokens({turn(100, 20), turn(150, 20)}), 119);
+  EXPECT_EQ(found_tokens({turn(100, 20), turn(150, 20), turn(200, 5)}), 119 + 169);
+  // Too short for the answer too, and for the prompt.
+  EXPECT_EQ(found_tokens({turn(100, 20), turn(110, 20)}), 100);
+  EXPECT_EQ(found_tokens({turn(100, 20), turn(90, 20)}), 0);
+  TraceRequest other = turn(150, 20);
+  other.session = 1;
+  EXPECT_EQ(found_tokens({turn(100, 20), other}), 0);
+}
+
+TEST(CommonPrompts, DrawnSessionsGrowAndBeginWithOneOfTheSystemPrompts) {
+  Request r{.kind = RequestKind::kServe, .prompt = 10, .output = 5};
+  r.load.rate = 2;
+  r.load.requests = 7;
+  r.load.session_turns = 3;
+  r.load.session_turn_delay_s = 1.5;
+  r.load.prefix_len = 100;
+  r.load.num_prefixes = 2;
+  const ServingLoad load = make_load(r);
+  ASSERT_EQ(load.requests.size(), 7u);
+  std::vector<int64_t> prompts;
+  for (const RequestSpec& spec : load.requests) prompts.push_back(spec.prompt);
+  EXPECT_EQ(prompts, (std::vector<int64_t>{110, 125, 140, 110, 125, 140, 110}));
+  EXPECT_EQ(load.requests[0].next, 1u);
+  EXPECT_EQ(load.requests[1].next, 2u);
+  EXPECT_FALSE(load.requests[2].next);
+  EXPECT_TRUE(load.requests[4].follows);
+  EXPECT_EQ(load.requests[4].think_s, 1.5);
+  const auto key = [&](size_t i) { return load.parts[load.requests[i].first_part].key; };
+  EXPECT_NE(key(0), key(3));
+  EXPECT_EQ(key(0), key(6));
+  // Turns of one session, and the third session's system prompt. Conversations begin every 1.5 s.
+  EXPECT_EQ(most_hit_tokens(load, PrefixPieces(load, 1), 1), 2 * (114 + 129) + 100);
+  EXPECT_GT(load.requests[6].arrival_s, load.requests[3].arrival_s);
+  // The same arrivals and lengths as without anything in common.
+  Request plain = r;
+  plain.load.prefix_len = 0;
+  plain.load.num_prefixes = plain.load.session_turns = 1;
+  r.load.session_turns = 1;
+  const ServingLoad with = make_load(r), without = make_load(plain);
+  for (size_t i = 0; i < 7; ++i) {
+    EXPECT_EQ(with.requests[i].arrival_s, without.requests[i].arrival_s);
+    EXPECT_EQ(with.requests[i].prompt, without.requests[i].prompt + 100);
+  }
+}
+
+}  // namespace
+}  // namespace tilecast

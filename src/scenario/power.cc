@@ -1,0 +1,136 @@
+#include "scenario/power.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number.h"
+#include "scenario/timing.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+constexpr double kJoulesPerKwh = 3.6e6, kSecondsPerHour = 3600, kMillion = 1e6, kGramsPerKg = 1000;
+
+/// `nvidia-smi -pl` takes no cap above the board's limit either.
+void check_cap(const Device& device, const BoardPower& board, double cap_w) {
+  const double most = device.gpu().board_power_w, least = board.least_limit_w();
+  if (cap_w > most)
+    throw Error(ErrorKind::kInput,
+                fmt::format("`power-cap-w`: {:g} W is more than the limit of {}, {:g} W", cap_w,
+                            device.id, most));
+  if (cap_w <= least)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format(
+            "`power-cap-w`: {:g} W leaves nothing for work: {} draws {:.0f} W at its lowest "
+            "clock when its kernels do nothing; give more",
+            cap_w, device.id, least));
+}
+
+/// How far the power of cards of this class may be off, as a logarithm.
+double power_log(const Gpu& gpu, const PowerConstants& c) {
+  const bool like_measured = gpu.memory_type >= MemoryType::kHbm3 && is_hbm(gpu.memory_type) &&
+                             gpu.process_nm.value_or(0) < c.old_process_nm;
+  return like_measured ? c.measured_log : c.other_log;
+}
+
+/// Of power and time, whose errors are taken as independent.
+Interval product(const Interval& power, const Interval& seconds, double factor) {
+  const double value = power.value * seconds.value * factor;
+  const auto deviation = [&](double watts, double time) {
+    const double of_power = power.value > 0 ? watts / power.value - 1 : 0;
+    const double of_time = seconds.value > 0 ? time / seconds.value - 1 : 0;
+    return value * std::hypot(of_power, of_time);
+  };
+  return {value, std::max(0.0, value - deviation(power.low, seconds.low)),
+          value + deviation(power.high, seconds.high)};
+}
+
+void add_costs(PowerForecast& power, const PoweredJob& job, const EnergyTerms& prices) {
+  const double kwh = power.energy_j / kJoulesPerKwh;
+  if (prices.price_per_gpu_hour)
+    power.gpu_cost =
+        *prices.price_per_gpu_hour * static_cast<double>(job.ranks) * job.seconds / kSecondsPerHour;
+  if (prices.price_per_kwh) power.energy_cost = *prices.price_per_kwh * kwh;
+  if (prices.carbon_g_per_kwh) power.carbon_g = *prices.carbon_g_per_kwh * kwh;
+  if (!job.tokens || *job.tokens <= 0) return;
+  power.energy_per_token_j = power.energy_j / *job.tokens;
+  if (power.energy_j > 0) power.tokens_per_kwh = *job.tokens / kwh;
+  if (power.gpu_cost || power.energy_cost)
+    power.cost_per_million_tokens =
+        kMillion * (power.gpu_cost.value_or(0) + power.energy_cost.value_or(0)) / *job.tokens;
+}
+
+}  // namespace
+
+void complete_clocks(Request& request, const Device& device, const LawConstants& laws,
+                     const char* by_default) {
+  std::string& clocks = request.execution.clocks;
+  const std::optional<double> cap_w = request.energy.power_cap_w;
+  const std::optional<BoardPower> board = board_power(device, laws.power, cap_w);
+  if (!board) {
+    if (clocks == "sustained" || cap_w)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("`{}`: the power of {} is not forecast: {}",
+                              cap_w ? "power-cap-w" : "clocks", device.id,
+                              device.is_slice ? "it is a part of a GPU"
+                                              : "its file states no board_power_w"));
+    if (clocks.empty()) clocks = "boost";
+    return;
+  }
+  if (cap_w) {
+    check_cap(device, *board, *cap_w);
+    if (!clocks.empty() && clocks != "sustained")
+      throw Error(ErrorKind::kInput,
+                  fmt::format("`power-cap-w` lowers the clock, so `clocks` {} contradicts it; use "
+                              "`clocks` sustained",
+                              clocks));
+  }
+  if (clocks.empty()) clocks = cap_w ? "sustained" : by_default;
+}
+
+double PowerTerms::clock_share() const {
+  const std::optional<double> hz = clock_of(execution.clocks, device);
+  return hz ? *hz / device.gpu().boost_clock_hz : 1;
+}
+
+std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& terms,
+                                      const EnergyTerms& prices) {
+  const std::optional<BoardPower> board = terms.board();
+  const double gpu_s = job.seconds * static_cast<double>(job.stages);
+  if (!board || gpu_s <= 0) return std::nullopt;
+  PowerSum sum{.clock_share_of_waits = terms.clock_share()};
+  for (const KernelForecast& row : job.kernels)
+    sum.add(*board, {row.switched_j, row.memory_j, row.clock_share}, row.latency_s,
+            static_cast<double>(row.count));
+  const double share = sum.clock_share();
+  const double idle_w = board->idle_w(share);
+  const double waits_s = std::max(0.0, gpu_s - sum.busy_s);
+  const double limit_w = board->limit_w();
+  const double watts = (sum.energy_j + waits_s * idle_w) / std::max(gpu_s, sum.busy_s);
+  PowerForecast power{.idle_w = idle_w, .limit_w = limit_w};
+  power.power_w.value = std::clamp(watts, idle_w, limit_w);
+  const double wide = std::exp(power_log(terms.device.gpu(), terms.constants));
+  power.power_w.low = std::max(idle_w, power.power_w.value / wide);
+  power.power_w.high = std::min(limit_w, power.power_w.value * wide);
+  power.clock_hz = share * terms.device.gpu().boost_clock_hz;
+  power.held_back = terms.holds() && share < 1;
+  power.energy_j = product(power.power_w, job.seconds, static_cast<double>(job.ranks));
+  add_costs(power, job, prices);
+  return power;
+}
+
+void add_run_energy(TrainingRun& run, const PowerForecast& step, const EnergyTerms& prices,
+                    double steps) {
+  run.energy_kwh = steps * step.energy_j / kJoulesPerKwh;
+  if (prices.price_per_gpu_hour || prices.price_per_kwh)
+    run.cost = prices.price_per_gpu_hour.value_or(0) * run.gpu_hours +
+               prices.price_per_kwh.value_or(0) * *run.energy_kwh;
+  if (prices.carbon_g_per_kwh)
+    run.carbon_kg = *prices.carbon_g_per_kwh * *run.energy_kwh / kGramsPerKg;
+}
+
+}  // namespace tilecast

@@ -1,0 +1,51 @@
+#pragma once
+
+// Power, energy and cost of a forecast, from its kernels.
+
+#include <optional>
+#include <vector>
+
+#include "predict/power.h"
+#include "tilecast/request.h"
+#include "tilecast/result.h"
+
+namespace tilecast {
+
+/// The clock of the request where it leaves it out: `by_default`, "sustained" where a cap is given
+/// and "boost" where power is not forecast. Throws Error{kInput} for a cap that the board cannot
+/// have or that the clock contradicts, Error{kUnsupported} for a sustained clock of a device whose
+/// power is not forecast.
+void complete_clocks(Request& request, const Device& device, const LawConstants& laws,
+                     const char* by_default);
+
+/// Fills in the energies of kernels; where the clock is sustained, also holds the board's power for
+/// work that is repeated: see hold_power. Does nothing where power is not forecast.
+struct PowerTerms {
+  const Device& device;
+  const PowerConstants& constants;
+  const Execution& execution;
+  std::optional<double> cap_w;
+
+  std::optional<BoardPower> board() const { return board_power(device, constants, cap_w); }
+  bool holds() const { return execution.clocks == "sustained"; }
+  /// Of the highest clock: that of the option `clocks`.
+  double clock_share() const;
+};
+
+/// What a forecast adds up: kernels of one rank of each stage, each of which takes `seconds`.
+struct PoweredJob {
+  const std::vector<KernelForecast>& kernels;
+  Interval seconds;
+  int64_t stages = 1, ranks = 1;
+  std::optional<double> tokens;
+};
+
+/// nullopt where power is not forecast.
+std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& terms,
+                                      const EnergyTerms& prices);
+
+/// Adds energy and cost of a whole run, of so many steps as `run` has.
+void add_run_energy(TrainingRun& run, const PowerForecast& step, const EnergyTerms& prices,
+                    double steps);
+
+}  // namespace tilecast

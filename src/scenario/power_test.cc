@@ -1,0 +1,111 @@
+#include "scenario/power.h"
+
+#include <gtest/gtest.h>
+
+#include "passes.h"
+#include "test_forecaster.h"
+#include "test_support.h"
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+namespace {
+
+Forecast powered_step(const EnergyTerms& energy = {}, const std::string& clocks = "",
+                      const char* gpu = "H100") {
+  return forecast("llama-3.2-1b", gpu,
+                  {.batch = 4,
+                   .mode = Mode::kTraining,
+                   .seq = 1024,
+                   .execution = {.dtype = "bf16", .clocks = clocks},
+                   .energy = energy});
+}
+
+TEST(PowerOfForecasts, ATrainingStepHoldsItsClockAndAPassDoesNot) {
+  const Forecast step = powered_step();
+  ASSERT_TRUE(step.power);
+  EXPECT_EQ(step.used.execution.clocks, "sustained");
+  EXPECT_GE(step.latency_s, powered_step({}, "boost").latency_s);
+  const Forecast pass = forecast("llama-3.2-1b", "H100", {.execution = {.dtype = "bf16"}});
+  EXPECT_EQ(pass.used.execution.clocks, "boost");
+  EXPECT_EQ(pass.latency_s,
+            forecast("llama-3.2-1b", "H100", {.execution = {.dtype = "bf16", .clocks = "boost"}})
+                .latency_s);
+}
+
+TEST(PowerOfForecasts, PowerIsBetweenIdleAndTheLimit) {
+  for (const char* gpu : {"H100", "A100", "V100", "T4", "L4", "B200", "MI300X"}) {
+    for (const int64_t batch : {1, 16}) {
+      const Forecast f = forecast("gpt2_large", gpu, {.batch = batch, .seq = 512});
+      ASSERT_TRUE(f.power) << gpu;
+      EXPECT_GE(f.power->power_w, f.power->idle_w) << gpu;
+      EXPECT_LE(f.power->power_w, f.power->limit_w) << gpu;
+      EXPECT_LE(f.power->power_w.low, f.power->power_w.value) << gpu;
+      EXPECT_GE(f.power->power_w.high, f.power->power_w.value) << gpu;
+      EXPECT_NEAR(f.power->energy_j, f.power->power_w * f.latency_s, 1e-9 * f.power->energy_j);
+    }
+  }
+}
+
+TEST(PowerOfForecasts, MoreWorkTakesMoreEnergy) {
+  double before = 0;
+  for (const int64_t batch : {1, 2, 4, 8, 16}) {
+    const Forecast f = forecast("gpt2_large", "A100", {.batch = batch, .seq = 512});
+    EXPECT_GT(f.power->energy_j, before) << batch;
+    before = f.power->energy_j;
+  }
+}
+
+TEST(PowerOfForecasts, ACapIsHeldAndNeverFaster) {
+  const Forecast free = powered_step();
+  double before = free.latency_s;
+  for (const double cap : {600.0, 450.0, 300.0, 200.0}) {
+    const Forecast f = powered_step({.power_cap_w = cap});
+    EXPECT_LE(f.power->power_w, cap) << cap;
+    EXPECT_GE(f.latency_s, before) << cap;
+    EXPECT_EQ(f.power->limit_w, cap);
+    before = f.latency_s;
+  }
+  EXPECT_GT(before, free.latency_s);
+}
+
+TEST(PowerOfForecasts, CostsAreEnergyAndTimeTimesThePrices) {
+  Request request{.batch = 8, .mode = Mode::kTraining, .seq = 512};
+  request.tokens = int64_t{1} << 30;
+  request.execution.dp = 2;
+  request.energy = {
+      .power_cap_w = {}, .price_per_gpu_hour = 3, .price_per_kwh = 0.2, .carbon_g_per_kwh = 400};
+  const Forecast f = forecast("gpt2_large", "A100", request);
+  ASSERT_TRUE(f.power && f.training_run);
+  const double kwh = f.power->energy_j / 3.6e6;
+  EXPECT_EQ(*f.power->energy_cost, 0.2 * kwh);
+  EXPECT_EQ(*f.power->carbon_g, 400 * kwh);
+  EXPECT_NEAR(*f.power->gpu_cost, 3 * 2 * f.latency_s / 3600, 1e-12);
+  EXPECT_NEAR(*f.power->energy_per_token_j, f.power->energy_j / (8 * 512), 1e-9);
+  EXPECT_NEAR(*f.training_run->cost,
+              3 * f.training_run->gpu_hours + 0.2 * *f.training_run->energy_kwh, 1e-9);
+  EXPECT_NEAR(*f.training_run->energy_kwh, kwh * static_cast<double>(*request.tokens) / (8 * 512),
+              1e-6 * *f.training_run->energy_kwh);
+  const Forecast unpriced = forecast("gpt2_large", "A100", {.batch = 8, .seq = 512});
+  EXPECT_FALSE(unpriced.power->gpu_cost || unpriced.power->cost_per_million_tokens);
+}
+
+TEST(PowerOfForecasts, CapsThatNoBoardHasAreRefused) {
+  EXPECT_ERROR(powered_step({.power_cap_w = 20}), kInput, "nothing for work");
+  EXPECT_ERROR(powered_step({.power_cap_w = 900}), kInput, "more than the limit");
+  EXPECT_ERROR(powered_step({.power_cap_w = 500}, "boost"), kInput, "contradicts");
+}
+
+TEST(PowerOfForecasts, GenerationStatesItsPower) {
+  Request request{.kind = RequestKind::kGenerate, .batch = 4};
+  request.prompt = 512;
+  request.output = 64;
+  const GenerationForecast f = forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"),
+                                                   load_gpu_ref("H100"), request);
+  ASSERT_TRUE(f.power);
+  EXPECT_GT(f.power->power_w, f.power->idle_w);
+  EXPECT_LT(f.power->power_w, f.power->limit_w);
+  EXPECT_NEAR(*f.power->tokens_per_kwh, 3.6e6 / *f.power->energy_per_token_j, 1);
+}
+
+}  // namespace
+}  // namespace tilecast
