@@ -121,12 +121,12 @@ struct Execution {
   /// where `power_cap_w` is given, else boost.
   std::string clocks;
   /// Time that the host needs for each kernel that it launches; 0: launches are free. Default: 20
-  /// us with PyTorch, vLLM and SGLang, 50 us with TensorRT-LLM. On an H100's host, models of
-  /// Transformers 5.17 took 19 to 57 us a kernel in eager PyTorch 2.11 (data/measurements); the
-  /// launch itself takes 4 of these. The default is the least of them, 20 us; that of TensorRT-LLM
-  /// follows from prompts of public runs (research/servers).
+  /// us with PyTorch, 50 us with servers. On an H100's host, models of Transformers 5.17 took 19 to
+  /// 57 us a kernel in eager PyTorch 2.11 (data/measurements); the launch itself takes 4 of these.
+  /// The default is the least of them, 20 us; that of servers follows from prompts of public runs
+  /// (research/servers).
   std::optional<double> host_launch_s;
-  /// For decode steps; the kernels of a prefill are always launched one by one.
+  /// For decode steps, and for parts of steps with prompts: see `cudagraph_mode`.
   bool cuda_graphs = true;
   /// Which steps of a server are graphs; default: the software's.
   std::optional<CudaGraphMode> cudagraph_mode;

@@ -56,9 +56,12 @@ TEST(AsyncScheduling, AnIdleServerStartsAtOnce) {
 
 TEST(AsyncScheduling, StepsThatAreTakenAtOnceGiveTheSameTimes) {
   for (const char* software : {"vllm", "sglang", "trtllm"}) {
-    ServingLoad load;
-    for (int64_t i = 0; i < 60; ++i)
-      load.requests.push_back({0.37 * static_cast<double>(i), 5 + i % 7, 3 + i % 11});
+    const ServingLoad load{.requests = draw_requests({.requests = 500,
+                                                      .rate = 0.6,
+                                                      .prompt_low = 1,
+                                                      .prompt_high = 40,
+                                                      .output_low = 1,
+                                                      .output_high = 60})};
     ServerLimits limits = waiting_limits(software);
     limits.schedules_ahead = true;
     limits.max_num_seqs = 8;
