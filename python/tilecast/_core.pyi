@@ -2329,6 +2329,8 @@ class JobAlone(Record):
     """share of the time in which the job wants the GPU"""
     turn_s: float
     """how long it keeps the GPU while another job waits [s]"""
+    switch_s: float
+    """time after a turn in which nobody has the GPU, where another job waits [s]"""
     steps_ahead: float
     """steps that its host or loader may be ahead of the GPU"""
     processes: int
