@@ -95,6 +95,7 @@ struct TimedKernels {
   std::vector<Kernel> kernels;
   Conditions conditions;
   std::vector<KernelTime> times;
+  std::vector<KernelTime> unlimited;  ///< before power holds the clock: what laws explain
 };
 
 TimedKernels timed_kernels(const std::string& op, const Device& device, const std::string& dtype,
@@ -107,9 +108,11 @@ TimedKernels timed_kernels(const std::string& op, const Device& device, const st
       {.software = parse_software(options.software, "`software`"),
        .caches = options.warm ? Caches::kWarm : Caches::kCold,
        .clock_hz = clock_of(options.clocks, device)},
+      {},
       {}};
   timed.times.resize(timed.kernels.size());
   predictor.predict(timed.kernels, device, timed.conditions, timed.times);
+  timed.unlimited = timed.times;
   complete_clocks(checked, device, predictor.laws(), "boost");
   const PowerTerms power{device, predictor.laws().power, checked.execution, std::nullopt};
   if (const std::optional<BoardPower> board = power.board(); board && power.holds()) {
@@ -144,7 +147,7 @@ KernelExplanation explanation_of(const Kernel& kernel, const KernelTime& time,
     row.flops_per_s = static_cast<double>(kernel.flops) / time.seconds;
     row.bytes_per_s = static_cast<double>(kernel.bytes()) / time.seconds;
   }
-  if (why.clock_hz > 0) row.clock_hz = why.clock_hz;
+  if (why.clock_hz > 0) row.clock_hz = why.clock_hz * time.energy.clock_share;
   if (why.law) {
     row.law_s = why.law->seconds;
     row.start_s = why.law->start_s;
@@ -187,7 +190,8 @@ KernelAnswer Forecaster::explained_kernel(const std::string& op, const GpuRef& g
     const Kernel& kernel = timed.kernels[i];
     const KernelTime& time = timed.times[i];
     answer.explanations.push_back(explanation_of(
-        kernel, time, explain(kernel, device, timed.conditions, time, impl_->weights)));
+        kernel, time,
+        explain(kernel, device, timed.conditions, timed.unlimited[i], impl_->weights)));
   }
   return answer;
 }

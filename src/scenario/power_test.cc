@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "passes.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
@@ -10,14 +9,18 @@
 namespace tilecast {
 namespace {
 
+Forecast powered_forecast(const char* model, const char* gpu, const Request& request) {
+  return forecaster().forecast(load_model_ref(model), load_gpu_ref(gpu), request);
+}
+
 Forecast powered_step(const EnergyTerms& energy = {}, const std::string& clocks = "",
                       const char* gpu = "H100") {
-  return tilecast::forecast("llama-3.2-1b", gpu,
-                            {.batch = 4,
-                             .mode = Mode::kTraining,
-                             .seq = 1024,
-                             .execution = {.dtype = "bf16", .clocks = clocks},
-                             .energy = energy});
+  return powered_forecast("llama-3.2-1b", gpu,
+                          {.batch = 4,
+                           .mode = Mode::kTraining,
+                           .seq = 1024,
+                           .execution = {.dtype = "bf16", .clocks = clocks},
+                           .energy = energy});
 }
 
 TEST(PowerOfForecasts, ATrainingStepHoldsItsClockAndAPassDoesNot) {
@@ -25,18 +28,17 @@ TEST(PowerOfForecasts, ATrainingStepHoldsItsClockAndAPassDoesNot) {
   ASSERT_TRUE(step.power);
   EXPECT_EQ(step.used.execution.clocks, "sustained");
   EXPECT_GE(step.latency_s, powered_step({}, "boost").latency_s);
-  const Forecast pass =
-      tilecast::forecast("llama-3.2-1b", "H100", {.execution = {.dtype = "bf16"}});
+  const Forecast pass = powered_forecast("llama-3.2-1b", "H100", {.execution = {.dtype = "bf16"}});
   EXPECT_EQ(pass.used.execution.clocks, "boost");
-  EXPECT_EQ(pass.latency_s, tilecast::forecast("llama-3.2-1b", "H100",
-                                               {.execution = {.dtype = "bf16", .clocks = "boost"}})
+  EXPECT_EQ(pass.latency_s, powered_forecast("llama-3.2-1b", "H100",
+                                             {.execution = {.dtype = "bf16", .clocks = "boost"}})
                                 .latency_s);
 }
 
 TEST(PowerOfForecasts, PowerIsBetweenIdleAndTheLimit) {
   for (const char* gpu : {"H100", "A100", "V100", "T4", "L4", "B200", "MI300X"}) {
     for (const int64_t batch : {1, 16}) {
-      const Forecast f = tilecast::forecast("gpt2_large", gpu, {.batch = batch, .seq = 512});
+      const Forecast f = powered_forecast("gpt2_large", gpu, {.batch = batch, .seq = 512});
       ASSERT_TRUE(f.power) << gpu;
       EXPECT_GE(f.power->power_w, f.power->idle_w) << gpu;
       EXPECT_LE(f.power->power_w, f.power->limit_w) << gpu;
@@ -50,7 +52,7 @@ TEST(PowerOfForecasts, PowerIsBetweenIdleAndTheLimit) {
 TEST(PowerOfForecasts, MoreWorkTakesMoreEnergy) {
   double before = 0;
   for (const int64_t batch : {1, 2, 4, 8, 16}) {
-    const Forecast f = tilecast::forecast("gpt2_large", "A100", {.batch = batch, .seq = 512});
+    const Forecast f = powered_forecast("gpt2_large", "A100", {.batch = batch, .seq = 512});
     EXPECT_GT(f.power->energy_j, before) << batch;
     before = f.power->energy_j;
   }
@@ -75,7 +77,7 @@ TEST(PowerOfForecasts, CostsAreEnergyAndTimeTimesThePrices) {
   request.execution.dp = 2;
   request.energy = {
       .power_cap_w = {}, .price_per_gpu_hour = 3, .price_per_kwh = 0.2, .carbon_g_per_kwh = 400};
-  const Forecast f = tilecast::forecast("gpt2_large", "A100", request);
+  const Forecast f = powered_forecast("gpt2_large", "A100", request);
   ASSERT_TRUE(f.power && f.training_run);
   const double kwh = f.power->energy_j / 3.6e6;
   EXPECT_EQ(*f.power->energy_cost, 0.2 * kwh);
@@ -86,7 +88,7 @@ TEST(PowerOfForecasts, CostsAreEnergyAndTimeTimesThePrices) {
               3 * f.training_run->gpu_hours + 0.2 * *f.training_run->energy_kwh, 1e-9);
   EXPECT_NEAR(*f.training_run->energy_kwh, kwh * static_cast<double>(*request.tokens) / (8 * 512),
               1e-6 * *f.training_run->energy_kwh);
-  const Forecast unpriced = tilecast::forecast("gpt2_large", "A100", {.batch = 8, .seq = 512});
+  const Forecast unpriced = powered_forecast("gpt2_large", "A100", {.batch = 8, .seq = 512});
   EXPECT_FALSE(unpriced.power->gpu_cost || unpriced.power->cost_per_million_tokens);
 }
 
