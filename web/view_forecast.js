@@ -47,6 +47,20 @@ export function viewPass(f, {command}) {
   ];
 }
 
+/** Watts and joules; nothing where power is not forecast. */
+function powerFigures(power) {
+  if (!power) return [];
+  return [
+    figure('power of a GPU', power.power_w, 'W', {
+      low: power.power_low_w,
+      high: power.power_high_w,
+      note: `limit ${format(power.limit_w, 'W')}`,
+    }),
+    figure('energy of a token', power.energy_per_token_j, 'J'),
+    figure('cost of a million tokens', power.cost_per_million_tokens, ''),
+  ];
+}
+
 function passFigures(f) {
   const run = f.training_run;
   return [
@@ -57,6 +71,7 @@ function passFigures(f) {
     figure('MFU', f.mfu_ratio, 'share', {note: 'of the peak for the dtype'}),
     f.host_wait_s > SHOWN_WAIT_S ? figure('the GPU waits for the host', f.host_wait_s, 's') : null,
     figure('parameters', f.parameters, 'parameters'),
+    ...powerFigures(f.power),
     run ? figure('training run', run.days, 'days', {note: `${format(run.gpu_hours)} GPU hours`}) :
           null,
   ];
@@ -140,6 +155,7 @@ function batchFigures(f) {
     time('whole request', f.request),
     figure('throughput', f.tokens_per_s, 'tokens/s', {note: 'written'}),
     memoryFigure(f.memory),
+    ...powerFigures(f.power),
   ];
 }
 
@@ -160,6 +176,7 @@ function serverFigures(f) {
     figure('the server', f.serving.keeps_up ? 'keeps up' : 'does not keep up', '',
            {good: f.serving.keeps_up}),
     memoryFigure(f.memory),
+    ...powerFigures(f.power),
   ];
 }
 

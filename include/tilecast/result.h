@@ -689,10 +689,13 @@ struct PowerForecast {
         "Power and energy of the GPUs' boards, and what they cost; hosts, switches and cooling "
         "are not among them.");
     field.interval({"power_w", "power_low_w", "power_high_w"}, "W",
-                   "of one GPU, the mean of its time", &Self::power_w);
-    field.interval({"energy_j", "energy_low_j", "energy_high_j"}, "J",
-                   "of all GPUs: of one pass or step, of a batch of generated text",
-                   &Self::energy_j);
+                   "of one GPU, the mean of its time; of a server under load, also while it waits",
+                   &Self::power_w);
+    field.interval(
+        {"energy_j", "energy_low_j", "energy_high_j"}, "J",
+        "of all GPUs: of one pass or step, of a batch of generated text, of a request of a "
+        "server under load",
+        &Self::energy_j);
     field("idle_w", "W", "of a GPU that holds its clock and computes nothing", &Self::idle_w);
     field("limit_w", "W", "the limit of the board, or the option `power_cap_w`", &Self::limit_w);
     field("clock_hz", "Hz", "of the multiprocessors; where power holds it back, the mean",

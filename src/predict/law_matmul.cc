@@ -252,6 +252,18 @@ LawTime single_precision_on(const ProductSizes& sizes, const SingleKernels& kern
   return best;
 }
 
+/// Seconds of the operands and results, of which L2 has the share `warm`.
+double low_precision_memory_s(double bytes, double warm, const TensorBlocks& c, const Chip& chip) {
+  const double cold_s = bytes / chip.dram_bytes_per_s;
+  // From CDNA 3 on the ramp is in the cycles in which blocks start.
+  const double ramp_us = chip.cdna3 ? 0 : c.ramp_us;
+  const double half_us = chip.laws.tensor_matmul.ramp_half_us;
+  return cold_s * (1 - warm) +
+         std::min(cold_s, bytes / chip.l2_bytes_per_s(c.l2_bytes_per_cycle)) * warm +
+         ramp_us * kMicrosecond * bytes /
+             (bytes + chip.dram_bytes_per_s * (half_us * kMicrosecond)) * (1 - warm / 2);
+}
+
 }  // namespace
 
 int64_t weight_bits(const Kernel& kernel) {
@@ -331,14 +343,7 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
       sizes.batch * sizes.n * sizes.k * static_cast<double>(weight_bits(kernel)) / kByteBits;
   const double warm =
       share_in_l2(conditions, weight_bytes, std::max(0.0, bytes - weight_bytes), chip);
-  const double cold_s = bytes / chip.dram_bytes_per_s;
-  // From CDNA 3 on the ramp is in the cycles in which blocks start.
-  const double ramp_us = chip.cdna3 ? 0 : c.ramp_us;
-  const double memory_s =
-      cold_s * (1 - warm) +
-      std::min(cold_s, bytes / chip.l2_bytes_per_s(c.l2_bytes_per_cycle)) * warm +
-      ramp_us * kMicrosecond * bytes /
-          (bytes + chip.dram_bytes_per_s * (all.ramp_half_us * kMicrosecond)) * (1 - warm / 2);
+  const double memory_s = low_precision_memory_s(bytes, warm, c, chip);
   const double launch_us = chip.cdna3       ? all.cdna3.launch_us
                            : amd != nullptr ? amd->launch_us
                                             : c.launch_us;

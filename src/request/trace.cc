@@ -174,11 +174,9 @@ std::vector<Row> csv_rows(std::string_view text, const std::string& path) {
       if (name->field == kHashIds) {
         value = list_of(cell);
       } else if (name->field != kSession) {
-        try {
-          value = table.number(r, column);
-        } catch (const Error&) {
-          // It stays a text, which the reader refuses.
-        }
+        // What is no number stays a text, which the reader refuses.
+        const std::optional<double> number = parse_number<double>(trim(cell));
+        if (number && std::isfinite(*number)) value = *number;
       }
       rows[r].cells[name->field] = {as_whole(std::move(value)), cell, name};
     }

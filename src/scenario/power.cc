@@ -52,8 +52,8 @@ Interval product(const Interval& power, const Interval& seconds, double factor) 
 void add_costs(PowerForecast& power, const PoweredJob& job, const EnergyTerms& prices) {
   const double kwh = power.energy_j / kJoulesPerKwh;
   if (prices.price_per_gpu_hour)
-    power.gpu_cost =
-        *prices.price_per_gpu_hour * static_cast<double>(job.ranks) * job.seconds / kSecondsPerHour;
+    power.gpu_cost = *prices.price_per_gpu_hour * static_cast<double>(job.ranks) * job.seconds /
+                     job.requests / kSecondsPerHour;
   if (prices.price_per_kwh) power.energy_cost = *prices.price_per_kwh * kwh;
   if (prices.carbon_g_per_kwh) power.carbon_g = *prices.carbon_g_per_kwh * kwh;
   if (!job.tokens || *job.tokens <= 0) return;
@@ -118,7 +118,8 @@ std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& t
   power.power_w.high = std::min(limit_w, power.power_w.value * wide);
   power.clock_hz = share * terms.device.gpu().boost_clock_hz;
   power.held_back = terms.holds() && share < 1;
-  power.energy_j = product(power.power_w, job.seconds, static_cast<double>(job.ranks));
+  power.energy_j =
+      product(power.power_w, job.seconds, static_cast<double>(job.ranks) / job.requests);
   add_costs(power, job, prices);
   return power;
 }

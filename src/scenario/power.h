@@ -37,7 +37,8 @@ struct PoweredJob {
   const std::vector<KernelForecast>& kernels;
   Interval seconds;
   int64_t stages = 1, ranks = 1;
-  std::optional<double> tokens;
+  std::optional<double> tokens;  ///< of one of `requests`
+  double requests = 1;           ///< whose kernels these are: the energy is of one
 };
 
 /// nullopt where power is not forecast.

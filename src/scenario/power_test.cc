@@ -110,5 +110,26 @@ TEST(PowerOfForecasts, GenerationStatesItsPower) {
   EXPECT_NEAR(*f.power->tokens_per_kwh, 3.6e6 / *f.power->energy_per_token_j, 1);
 }
 
+TEST(PowerOfForecasts, AServerUnderLoadStatesItsOwn) {
+  const auto served = [](double rate) {
+    Request request{.kind = RequestKind::kServe};
+    request.prompt = 512;
+    request.output = 64;
+    request.load.rate = rate;
+    request.load.requests = 200;
+    return forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"), load_gpu_ref("H100"),
+                               request);
+  };
+  const GenerationForecast idle = served(0.1), busy = served(40);
+  ASSERT_TRUE(idle.power && busy.power && idle.serving && busy.serving);
+  EXPECT_NEAR(idle.power->power_w, idle.power->idle_w, 0.05 * idle.power->idle_w);
+  EXPECT_GT(busy.power->power_w, 1.5 * idle.power->power_w);
+  EXPECT_LT(*busy.power->energy_per_token_j, 0.1 * *idle.power->energy_per_token_j);
+  // Watts over tokens a second.
+  EXPECT_NEAR(*busy.power->energy_per_token_j,
+              busy.power->power_w / busy.serving->steady_or_all().output_tokens_per_s,
+              0.02 * *busy.power->energy_per_token_j);
+}
+
 }  // namespace
 }  // namespace tilecast

@@ -87,8 +87,8 @@ const std::vector<LawFitDef>& all_law_fits() {
   return kFits;
 }
 
-using Cell = std::tuple<size_t, std::string, std::string, Software>;
-Cell cell_of(const TrainingData& data, const TrainingRow& row) {
+using FitCell = std::tuple<size_t, std::string, std::string, Software>;
+FitCell fit_cell_of(const TrainingData& data, const TrainingRow& row) {
   return {row.device, data.groups[row.group].op, std::string(precision_name(row.kernel)),
           row.conditions.software};
 }
@@ -106,10 +106,10 @@ class Search {
       shares_.push_back(name.ends_with("_share"));
       at_.push_back(std::log(*numbers_.back()));
     }
-    std::map<Cell, double> counts;
-    for (const size_t r : rows) counts[cell_of(data, data.rows[r])] += 1;
+    std::map<FitCell, double> counts;
+    for (const size_t r : rows) counts[fit_cell_of(data, data.rows[r])] += 1;
     for (const size_t r : rows)
-      weights_.push_back(1 / std::max(kFullCell, counts.at(cell_of(data, data.rows[r]))));
+      weights_.push_back(1 / std::max(kFullCell, counts.at(fit_cell_of(data, data.rows[r]))));
   }
 
   LawConstants run() {
@@ -185,13 +185,13 @@ std::span<const LawFitDef> law_fits() { return all_law_fits(); }
 
 std::vector<size_t> rows_to_fit(const TrainingData& data, const LawFitDef& fit,
                                 std::optional<size_t> left_out) {
-  std::map<Cell, std::vector<size_t>> cells;
+  std::map<FitCell, std::vector<size_t>> cells;
   for (size_t r = 0; r < data.rows.size(); ++r) {
     const TrainingRow& row = data.rows[r];
     const bool used = !row.assumed && row.device != left_out &&
                       kernel_kind(row.kernel) == fit.kind &&
                       fit.covers(data.devices[row.device], row.kernel);
-    if (used) cells[cell_of(data, row)].push_back(r);
+    if (used) cells[fit_cell_of(data, row)].push_back(r);
   }
   std::vector<size_t> rows;
   Rng rng(1);

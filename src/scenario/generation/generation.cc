@@ -266,6 +266,33 @@ class Generation {
                        served_.power(), o_.energy);
   }
 
+  /// Of a server under load: the kernels of as many sequences as its steps have in the mean, in the
+  /// time in which so many requests are answered. Not forecast with prefill workers.
+  void add_power_under_load(GenerationForecast& f) const {
+    f.power.reset();
+    const double answers_per_s =
+        f.serving->steady_or_all().requests_per_s / static_cast<double>(f.serving->replicas);
+    if (workers_ != nullptr || answers_per_s <= 0) return;
+    Request request = o_;
+    request.batch = std::max<int64_t>(1, std::llround(f.serving->mean_batch));
+    const ServedModel served(served_, request);
+    const Generation loaded(served, nullptr, asked_);
+    GenerationForecast batch;
+    loaded.describe_request(batch);
+    loaded.vision(batch);
+    loaded.prefill(batch);
+    loaded.decode(batch);
+    const auto requests = static_cast<double>(request.batch);
+    const double seconds = requests / answers_per_s;
+    f.power = power_of({.kernels = batch.kernels,
+                        .seconds = {seconds, seconds, seconds},
+                        .stages = served_.plan.pp,
+                        .ranks = f.ranks,
+                        .tokens = static_cast<double>(o_.output),
+                        .requests = requests},
+                       served_.power(), o_.energy);
+  }
+
   /// Kernels belong to a rank of each stage; totals are means over the stages.
   void add_totals(GenerationForecast& f) const {
     for (const KernelForecast& k : f.kernels) {
@@ -310,6 +337,7 @@ class Generation {
     Server(served_, workers_, known).add_serving(f, asked_, Advice::kGive);
     if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
+    add_power_under_load(f);
     // A rank computes for the requests of its server; each data-parallel rank has a share of them.
     const auto shares = static_cast<double>(f.serving->replicas * served_.plan.dp);
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s / shares);
