@@ -706,7 +706,9 @@ struct PowerForecast {
           &Self::energy_cost);
     field("carbon_g", "g", "of energy_j at `carbon_g_per_kwh`; null: not given", &Self::carbon_g);
     field("cost_per_million_tokens", "",
-          "both costs, as far as prices were given; null: no price, or the input is not tokens",
+          "both costs, as far as prices were given; of a server under load: the price of its GPUs "
+          "over the tokens that it writes, without energy, whose power under load is not forecast; "
+          "null: no price, or the input is not tokens",
           &Self::cost_per_million_tokens);
   }
 };

@@ -105,7 +105,7 @@ void add_batch_times(Lines& lines, const GenerationForecast& f) {
           : "";
   lines.add("throughput", format_count(f.tokens_per_s) + " tokens/s",
             (f.continuous ? "written" : "output tokens of all sequences") + each);
-  if (f.power) add_power(lines, *f.power, f.continuous ? "request" : "batch");
+  if (f.power) add_power(lines, *f.power, f.continuous ? "request" : "batch", f.continuous);
 }
 
 /// nullptr for software that does not serve.

@@ -9,7 +9,7 @@
 
 namespace tilecast {
 
-void add_power(Lines& lines, const PowerForecast& power, std::string_view work) {
+void add_power(Lines& lines, const PowerForecast& power, std::string_view work, bool served) {
   std::string note = fmt::format(
       "a GPU, 80 % interval {:.0f} to {:.0f} W; limit {:.0f} W, {:.0f} "
       "MHz{}; {} a {}",
@@ -23,7 +23,8 @@ void add_power(Lines& lines, const PowerForecast& power, std::string_view work) 
   if (power.energy_cost)
     costs.push_back(fmt::format("{:.4g} for their energy", *power.energy_cost));
   if (power.cost_per_million_tokens)
-    costs.push_back(fmt::format("{:.4g} for a million tokens", *power.cost_per_million_tokens));
+    costs.push_back(fmt::format("{:.4g} for a million tokens{}", *power.cost_per_million_tokens,
+                                served ? " under load, without energy" : ""));
   if (power.carbon_g) costs.push_back(fmt::format("{:.4g} g of CO2", *power.carbon_g));
   if (!costs.empty()) lines.add("  cost", "", join(costs, ", "));
 }

@@ -19,6 +19,7 @@
 #include "scenario/generation/server_pools.h"
 #include "scenario/generation/single_request.h"
 #include "scenario/generation/slower_precision.h"
+#include "scenario/power.h"
 #include "scenario/warnings.h"
 #include "tilecast/error.h"
 #include "tilecast/result.h"
@@ -313,6 +314,8 @@ class Generation {
     // A rank computes for the requests of its server; each data-parallel rank has a share of them.
     const auto shares = static_cast<double>(f.serving->replicas * served_.plan.dp);
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s / shares);
+    if (f.power)
+      f.power->cost_per_million_tokens = served_cost(o_.energy, f.gpus, f.all_tokens_per_s());
   }
 
   /// For the step that communicates for the larger share of its time.
@@ -354,6 +357,13 @@ class Generation {
       if (!trace) warnings.back().facts.push_back({"rate", f.serving->rate});
       warnings.back().facts.push_back({"answered", f.serving->all.requests_per_s});
     }
+    if (o_.execution.moe_backend != MoeBackend::kAuto && f.active_parameters == f.parameters)
+      warnings.push_back({WarningCode::kNoEffect,
+                          "moe-backend",
+                          0,
+                          {{"value", std::string(choice_name(o_.execution.moe_backend))},
+                           {"reason", "the model has no experts"}}});
+    warn_of_idle_prices(warnings, asked_.energy, f.power);
     f.warnings = std::move(warnings);
   }
 

@@ -141,7 +141,9 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.most_in_flight = s.most_in_flight;
   result.all = part(s.all, alone, forecaster);
   if (s.steady) result.steady = part(*s.steady, alone, forecaster);
-  if (result.steady && asked.rate > 0 && s.keeps_up && s.queue_is_short)
+  // Later turns of conversations come bit by bit: at first the rate is far below the offered one.
+  const bool is_offered = asked.rate > 0 && asked.session_turns == 1;
+  if (result.steady && is_offered && s.keeps_up && s.queue_is_short)
     result.steady = at_offered_rate(*result.steady, asked.rate, s.requests);
   result.ttft_limit_s = asked.ttft_s;
   result.tpot_limit_s = asked.tpot_s;
