@@ -50,6 +50,9 @@ inline double stream_start_s(const Chip& chip) {
 }
 
 inline constexpr int kByteBits = 8;
+/// Of pairs, so that nothing is divided by zero.
+inline constexpr double kFewest = 1e-9;
+
 inline double element_bytes(DType dtype) {
   return static_cast<double>(dtype_bits(dtype)) / kByteBits;
 }

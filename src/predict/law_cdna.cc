@@ -84,7 +84,6 @@ Blocks cdna_product_blocks(const ProductSizes& sizes, const Kernel& kernel, cons
 }
 
 LawTime cdna_experts_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
-  constexpr double kFewest = 1e-9;  // no division by zero
   const CdnaExperts& c = chip.laws.experts.cdna3;
   const auto& e = std::get<Experts>(kernel.shape);
   const auto hidden = static_cast<double>(e.hidden_dim), ffn = static_cast<double>(e.ffn_dim);

@@ -122,7 +122,8 @@ TEST(LawConstants, EachNumberOfALawOfKernelsMovesSomeTime) {
       if (!has_unit_for(kernel, device)) continue;
       const Conditions conditions = {
           .software = static_cast<Software>(rng.below(all_software().size())),
-          .caches = static_cast<Caches>(rng.below(3))};
+          .caches = static_cast<Caches>(rng.below(3)),
+          .moe_backend = rng.below(2) == 0 ? MoeBackend::kAuto : MoeBackend::kMarlin};
       cases.push_back(
           {&kernel, &device, conditions, law_of(kernel, device, conditions, bundled_laws())});
     }

@@ -110,7 +110,6 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   if (runs_marlin(kernel, conditions)) return marlin_law(kernel, chip, conditions);
   if (chip.cdna3 && kernel.compute_dtype() != DType::kFp32)
     return cdna_experts_law(kernel, chip, conditions);
-  constexpr double kFewest = 1e-9;  // no division by zero
   const ExpertsConstants& c = chip.laws.experts;
   const auto& e = std::get<Experts>(kernel.shape);
   const auto hidden = static_cast<double>(e.hidden_dim), ffn = static_cast<double>(e.ffn_dim);

@@ -6,6 +6,7 @@
 
 #include "base/embedded.h"
 #include "devices/registry.h"
+#include "laws/constant_table.h"
 #include "laws/constants.h"
 #include "predict/learned.h"
 #include "random_kernels.h"
@@ -112,6 +113,48 @@ TEST(BoardPowerLaw, EnergyOfAKernelGrowsWithItsWork) {
     }
     EXPECT_LT(board->idle_w(0.5), board->idle_w(1)) << device.id;
     EXPECT_GT(board->idle_w(board->lowest_clock_share()), 0) << device.id;
+  }
+}
+
+/// All numbers that the law gives, in one sum.
+double sum_of_law(const PowerConstants& constants, const std::vector<Kernel>& kernels) {
+  double sum = 0;
+  for (const char* gpu : {"T4", "P100", "H100", "H200", "B200"}) {
+    const Device device = find_device(gpu);
+    const BoardPower board(device, constants);
+    sum += board.idle_w(0.7) + board.busy_w(0.7) + board.held_w() + board.least_limit_w();
+    for (const Kernel& kernel : kernels) {
+      const KernelEnergy energy = board.energy_of(kernel);
+      sum += board.voltage_squared(0.7) * energy.switched_j + energy.memory_j;
+      sum += board.units_s(kernel);
+    }
+  }
+  return sum;
+}
+
+TEST(BoardPowerLaw, EachConstantCounts) {
+  std::vector<Kernel> kernels = random_kernels(500, 3);
+  kernels.push_back(square_product(512, DType::kFp16));
+  kernels.push_back(square_product(512, DType::kTf32));
+  kernels.push_back(square_product(512, DType::kFp32));
+  for (const QuantScheme scheme : {QuantScheme::kFp8, QuantScheme::kFp4}) {
+    kernels.push_back(square_product(512));
+    kernels.back().scheme = scheme;
+  }
+  Kernel attention{.shape = Attention{.queries = 512, .keys = 512}, .dtype = DType::kBf16};
+  attention.flops = int64_t{1} << 30;
+  kernels.push_back(attention);
+  PowerConstants constants = power_constants();
+  ConstantTable table;
+  constants.describe(table);
+  const double before = sum_of_law(constants, kernels);
+  for (const Constant& constant : table.constants()) {
+    if (constant.name.ends_with("_log")) continue;  // of intervals, src/scenario/power.cc
+    double& number = *std::get<double*>(constant.target);
+    const double kept = number;
+    number = 2 * kept;
+    EXPECT_NE(sum_of_law(constants, kernels), before) << constant.name;
+    number = kept;
   }
 }
 
