@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "base/file.h"
 #include "collectives/paths.h"
+#include "devices/vendor.h"
 #include "request/access.h"
 #include "scenario/generation/drafts.h"
 #include "scenario/generation/generation_facts.h"
@@ -338,6 +339,21 @@ class Generation {
     return link_warnings(plan.cluster, plan.ranks(), origins, share);
   }
 
+  void warn_of_backend(std::vector<Warning>& warnings, const GenerationForecast& f) const {
+    const MoeBackend backend = o_.execution.moe_backend;
+    const bool has_experts = f.active_parameters != f.parameters;
+    const Gpu* gpu = device_.as_gpu();
+    if (backend == MoeBackend::kAuto ||
+        (has_experts && (gpu == nullptr || !is_amd(gpu->architecture))))
+      return;
+    warnings.push_back({WarningCode::kNoEffect,
+                        "moe-backend",
+                        0,
+                        {{"value", std::string(choice_name(backend))},
+                         {"reason", has_experts ? "AMD's GPUs have no such kernels"
+                                                : "the model has no experts"}}});
+  }
+
   void warn(GenerationForecast& f) const {
     std::vector<Warning> warnings;
     add_messages(warnings, WarningCode::kDeviceFile, device_.id, device_.warnings);
@@ -357,12 +373,7 @@ class Generation {
       if (!trace) warnings.back().facts.push_back({"rate", f.serving->rate});
       warnings.back().facts.push_back({"answered", f.serving->all.requests_per_s});
     }
-    if (o_.execution.moe_backend != MoeBackend::kAuto && f.active_parameters == f.parameters)
-      warnings.push_back({WarningCode::kNoEffect,
-                          "moe-backend",
-                          0,
-                          {{"value", std::string(choice_name(o_.execution.moe_backend))},
-                           {"reason", "the model has no experts"}}});
+    warn_of_backend(warnings, f);
     warn_of_idle_prices(warnings, asked_.energy, f.power);
     f.warnings = std::move(warnings);
   }
