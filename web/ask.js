@@ -79,7 +79,9 @@ export async function askJob(question, body, show, signal) {
   const begun = await load(`v1/${question}`, {
     method: 'POST', headers: {'Content-Type': 'application/json', Prefer: 'respond-async'}, body: JSON.stringify(body), signal,
   });
-  const place = `v1/jobs/${(await begun.json()).id}`;
+  const answer = await begun.json();
+  if (begun.status !== 202) return answer;  // a service without jobs has answered at once
+  const place = `v1/jobs/${answer.id}`;
   try {
     for (let i = 0;; ++i) {
       const job = await (await load(place, {signal})).json();

@@ -117,8 +117,8 @@ struct Execution {
   Fusion fusion = Fusion::kNone;
   PredictorKind predictor = PredictorKind::kLearned;
   /// Clock of the GPU: "boost" or "base", as in its data sheet, "sustained": what the board's power
-  /// allows while the work repeats for seconds, or a number of MHz. "": sustained for training and
-  /// where `power_cap_w` is given, else boost.
+  /// allows while the work repeats for seconds, or a number of MHz. "": sustained for training
+  /// (but for the roofline) and where `power_cap_w` is given, else boost.
   std::string clocks;
   /// Time that the host needs for each kernel that it launches; 0: launches are free. Default: 20
   /// us with PyTorch, 50 us with servers. On an H100's host, models of Transformers 5.17 took 19 to

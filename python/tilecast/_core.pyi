@@ -154,7 +154,7 @@ class Power(Record):
     carbon_g: float | None
     """of energy_j at `carbon_g_per_kwh`; null: not given [g]"""
     cost_per_million_tokens: float | None
-    """both costs, as far as prices were given; null: no price, or the input is not tokens"""
+    """both costs, as far as prices were given; of a server under load: the price of its GPUs over the tokens that it writes, without energy, whose power under load is not forecast; null: no price, or the input is not tokens"""
 
 class MemoryParts(Record):
     """Bytes by what they are for."""

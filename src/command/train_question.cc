@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <filesystem>
+#include <string>
+#include <system_error>
+
 #include "base/text.h"
 #include "command/question.h"
 #include "command/shared_options.h"
@@ -68,7 +72,32 @@ std::vector<OptionGroup> train_groups() {
              .set = into<&Training::intervals>()}}}};
 }
 
-Reply answer_train(Training&& asked, const Given&, const Asking& asking) {
+void check_law_folder(const std::filesystem::path& folder) {
+  if (folder.empty()) return;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().extension() == ".json") return;
+  }
+  throw OptionError(fmt::format("`law-folder`: {}: expected a folder with files of laws (.json)",
+                                printable(folder.string())));
+}
+
+/// Options that this training would not read are refused.
+void check_training(const Training& asked, const Given& given) {
+  check_law_folder(asked.options.laws);
+  if (!asked.laws && !asked.collectives) return;
+  if (asked.laws && asked.collectives)
+    throw OptionError("`laws` and `collectives` are mutually exclusive");
+  const char* const what = asked.laws ? "laws" : "collectives";
+  for (const char* name : {"trees", "seed", "intervals"}) {
+    const auto option = given.find(name);
+    if (option != given.end() && !option->second.by_default)
+      throw OptionError(fmt::format("`{}` has no effect with `{}`", name, what));
+  }
+}
+
+Reply answer_train(Training&& asked, const Given& given, const Asking& asking) {
+  check_training(asked, given);
   TrainOptions& options = asked.options;
   if (asked.collectives) {
     options.command = "tilecast train --collectives";
@@ -84,8 +113,9 @@ Reply answer_train(Training&& asked, const Given&, const Asking& asking) {
   }
   options.leave_one_out = asked.intervals == "leave-one-out";
   options.command =
-      fmt::format("tilecast train --seed {} --trees {}{}{}", options.seed, options.trees,
+      fmt::format("tilecast train --seed {} --trees {}{}{}{}", options.seed, options.trees,
                   options.leave_one_out ? "" : " --intervals held-out",
+                  options.laws.empty() ? "" : " --law-folder " + options.laws.string(),
                   options.exclude_gpus.empty()
                       ? ""
                       : " --exclude-gpu " + join(options.exclude_gpus, " --exclude-gpu "));

@@ -107,7 +107,8 @@ LawTime marlin_law(const Kernel& kernel, const Chip& chip, const Conditions& con
 }  // namespace
 
 LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
-  if (runs_marlin(kernel, conditions)) return marlin_law(kernel, chip, conditions);
+  // Marlin's kernels are written for NVIDIA's matrix units.
+  if (!chip.amd && runs_marlin(kernel, conditions)) return marlin_law(kernel, chip, conditions);
   if (chip.cdna3 && kernel.compute_dtype() != DType::kFp32)
     return cdna_experts_law(kernel, chip, conditions);
   const ExpertsConstants& c = chip.laws.experts;

@@ -132,10 +132,11 @@ KernelEnergy BoardPower::energy_of(const Kernel& kernel) const {
 
 double BoardPower::units_s(const Kernel& kernel) const {
   if (!kernel.is_product() && !kernel.is<Experts>()) return 0;
-  const double peak = gpu_.matrix_peak(kernel.compute_dtype());
-  // The law of products in FP32 has a term of its own for power.
-  if (peak <= 0 || kernel.compute_dtype() == DType::kFp32) return 0;
-  return static_cast<double>(kernel.flops) / (constants_.reached_share * peak);
+  const DType dtype = kernel.compute_dtype();
+  // The law of products in FP32 has a term of its own for the board's power, but none for a cap.
+  const double units = dtype == DType::kFp32 ? 0 : gpu_.matrix_peak(dtype);
+  const double peak = is_capped() ? gpu_.matmul_peak(dtype) : units;
+  return peak > 0 ? static_cast<double>(kernel.flops) / (constants_.reached_share * peak) : 0;
 }
 
 std::optional<BoardPower> board_power(const Device& device, const PowerConstants& constants,

@@ -38,7 +38,7 @@ class BoardPower {
   double voltage_squared(double clock_share) const;
   /// At the highest clock.
   KernelEnergy energy_of(const Kernel& kernel) const;
-  /// The least time that matrix units need at the highest clock; 0 for kernels without them.
+  /// The least time that products need at the highest clock; 0 for other kernels.
   double units_s(const Kernel& kernel) const;
 
  private:

@@ -83,6 +83,21 @@ TEST(BoardPowerLaw, ALowerLimitIsNeverFasterNorDrawsMore) {
   }
 }
 
+TEST(BoardPowerLaw, AClockThatACapLowersSlowsProductsInFp32) {
+  const Device& h100 = find_device("nvidia-h100-sxm5-80gb");
+  const Kernel product = square_product(4096, DType::kFp32);
+  const double burst_s =
+      1.1 * static_cast<double>(product.flops) / h100.gpu().matmul_peak(DType::kFp32);
+  for (const double cap_w : {500.0, 400.0, 300.0}) {
+    const BoardPower board(h100, power_constants(), cap_w);
+    const HeldLoad load = held_load(board, product, burst_s);
+    EXPECT_LT(load.clock_share, 0.85) << cap_w;
+    EXPECT_GE(load.seconds, static_cast<double>(product.flops) /
+                                (load.clock_share * h100.gpu().matmul_peak(DType::kFp32)))
+        << cap_w;
+  }
+}
+
 TEST(BoardPowerLaw, EnergyOfAKernelGrowsWithItsWork) {
   for (const Device& device : bundled_devices()) {
     const std::optional<BoardPower> board = board_power(device, power_constants());

@@ -147,8 +147,8 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .help =
            "clock of the GPU: boost or base, as in its data sheet, a number of MHz, e.g. what "
            "nvidia-smi shows under load, or sustained: what the board's power allows while the "
-           "work repeats for seconds. Default: sustained in training and with power-cap-w, else "
-           "boost. Cool consumer cards run above their boost clock",
+           "work repeats for seconds. Default: sustained in training (but for the roofline) and "
+           "with power-cap-w, else boost. Cool consumer cards run above their boost clock",
        .min = 10,
        .max = 10000},
       {.name = "software",

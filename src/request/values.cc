@@ -61,7 +61,9 @@ double number_value(const OptionDef& option, const std::string& text) {
 double clock_value(const OptionDef& option, const std::string& text) {
   if (const std::optional<double> mhz = find_number<double>(option, text)) return *mhz * 1e6;
   refuse(option,
-         fmt::format("boost, base, sustained or a number of MHz from {} to {}", option.min, option.max), text);
+         fmt::format("boost, base, sustained or a number of MHz from {} to {}", option.min,
+                     option.max),
+         text);
 }
 
 std::string number_text(int64_t value) { return std::to_string(value); }

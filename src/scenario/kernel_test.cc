@@ -42,7 +42,8 @@ TEST(KernelTest, ClocksThatADeviceCannotHaveAreRefused) {
     return forecaster().kernel("linear", load_gpu_ref(gpu), "bf16", {}, {.clocks = clocks});
   };
   EXPECT_ERROR(kernel("H100", "bost"), kInput,
-               "`clocks`: expected boost, base, sustained or a number of MHz from 10 to 10000, found 'bost'");
+               "`clocks`: expected boost, base, sustained or a number of MHz from 10 to 10000, "
+               "found 'bost'");
   EXPECT_ERROR(kernel("H100", "nan"), kInput, "found 'nan'");
   EXPECT_ERROR(kernel("H100", "5000"), kInput,
                "more than twice the boost clock of nvidia-h100-sxm5-80gb, 1980 MHz");

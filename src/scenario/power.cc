@@ -89,7 +89,9 @@ void complete_clocks(Request& request, const Device& device, const LawConstants&
                               "`clocks` sustained",
                               clocks));
   }
-  if (clocks.empty()) clocks = cap_w ? "sustained" : by_default;
+  // The baseline knows the data sheet only, and no law of power.
+  const bool baseline = request.execution.predictor == PredictorKind::kRoofline;
+  if (clocks.empty()) clocks = cap_w ? "sustained" : baseline ? "boost" : by_default;
 }
 
 double PowerTerms::clock_share() const {
@@ -122,6 +124,22 @@ std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& t
       product(power.power_w, job.seconds, static_cast<double>(job.ranks) / job.requests);
   add_costs(power, job, prices);
   return power;
+}
+
+void warn_of_idle_prices(std::vector<Warning>& warnings, const EnergyTerms& prices,
+                         const std::optional<PowerForecast>& power) {
+  if (power) return;
+  const auto warn = [&](const char* option, const std::optional<double>& value) {
+    if (!value) return;
+    warnings.push_back({WarningCode::kNoEffect,
+                        option,
+                        0,
+                        {{"value", fmt::format("{:g}", *value)},
+                         {"reason", "power and cost are not forecast here"}}});
+  };
+  warn("price-per-gpu-hour", prices.price_per_gpu_hour);
+  warn("price-per-kwh", prices.price_per_kwh);
+  warn("carbon-g-per-kwh", prices.carbon_g_per_kwh);
 }
 
 void add_run_energy(TrainingRun& run, const PowerForecast& step, const EnergyTerms& prices,

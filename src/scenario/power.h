@@ -12,9 +12,9 @@
 namespace tilecast {
 
 /// The clock of the request where it leaves it out: `by_default`, "sustained" where a cap is given
-/// and "boost" where power is not forecast. Throws Error{kInput} for a cap that the board cannot
-/// have or that the clock contradicts, Error{kUnsupported} for a sustained clock of a device whose
-/// power is not forecast.
+/// and "boost" for the baseline of the data sheet and where power is not forecast. Throws
+/// Error{kInput} for a cap that the board cannot have or that the clock contradicts,
+/// Error{kUnsupported} for a sustained clock of a device whose power is not forecast.
 void complete_clocks(Request& request, const Device& device, const LawConstants& laws,
                      const char* by_default);
 
@@ -44,6 +44,10 @@ struct PoweredJob {
 /// nullopt where power is not forecast.
 std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& terms,
                                       const EnergyTerms& prices);
+
+/// Prices change nothing where power is not forecast.
+void warn_of_idle_prices(std::vector<Warning>& warnings, const EnergyTerms& prices,
+                         const std::optional<PowerForecast>& power);
 
 /// Adds energy and cost of a whole run, of so many steps as `run` has.
 void add_run_energy(TrainingRun& run, const PowerForecast& step, const EnergyTerms& prices,

@@ -35,6 +35,20 @@ TEST(PowerOfForecasts, ATrainingStepHoldsItsClockAndAPassDoesNot) {
                                 .latency_s);
 }
 
+TEST(PowerOfForecasts, TheBaselineOfTheDataSheetStaysAtItsClock) {
+  const auto step = [](const std::string& clocks) {
+    return powered_forecast(
+        "llama-3.2-1b", "H100",
+        {.batch = 4,
+         .mode = Mode::kTraining,
+         .seq = 1024,
+         .execution = {.dtype = "bf16", .predictor = PredictorKind::kRoofline, .clocks = clocks}});
+  };
+  EXPECT_EQ(step("").used.execution.clocks, "boost");
+  EXPECT_EQ(step("").latency_s, step("boost").latency_s);
+  EXPECT_GT(step("sustained").latency_s, step("").latency_s);
+}
+
 TEST(PowerOfForecasts, PowerIsBetweenIdleAndTheLimit) {
   for (const char* gpu : {"H100", "A100", "V100", "T4", "L4", "B200", "MI300X"}) {
     for (const int64_t batch : {1, 16}) {
@@ -129,6 +143,42 @@ TEST(PowerOfForecasts, AServerUnderLoadStatesItsOwn) {
   EXPECT_NEAR(*busy.power->energy_per_token_j,
               busy.power->power_w / busy.serving->steady_or_all().output_tokens_per_s,
               0.02 * *busy.power->energy_per_token_j);
+}
+
+TEST(PowerOfForecasts, TokensOfAServerCostWhatItsGpusCost) {
+  Request request{.kind = RequestKind::kServe};
+  request.prompt = 256;
+  request.output = 64;
+  request.load.rate = 8;
+  request.load.requests = 200;
+  request.deployment.replicas = 2;
+  request.energy = {
+      .power_cap_w = {}, .price_per_gpu_hour = 3, .price_per_kwh = 0.2, .carbon_g_per_kwh = {}};
+  const GenerationForecast f = forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"),
+                                                   load_gpu_ref("H100"), request);
+  ASSERT_TRUE(f.power && f.serving);
+  const double tokens_per_hour = 3600 * f.serving->steady_or_all().output_tokens_per_s;
+  const double an_hour = 2 * (3 + 0.2 * f.power->power_w / 1000);
+  EXPECT_NEAR(*f.power->cost_per_million_tokens, an_hour * 1e6 / tokens_per_hour,
+              0.02 * *f.power->cost_per_million_tokens);
+}
+
+TEST(PowerOfForecasts, OptionsOfAServerAreInItsCommandOrNamedBesideIt) {
+  Request request{.kind = RequestKind::kServe};
+  request.prompt = 256;
+  request.output = 64;
+  request.load.rate = 8;
+  request.load.requests = 50;
+  const auto line = [&] {
+    return launch_lines(forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"),
+                                            load_gpu_ref("H100"), request))
+        .at(0);
+  };
+  EXPECT_EQ(line().without, "");
+  request.deployment.replicas = 2;
+  request.load.prefix_len = 64;
+  request.load.prefix_caching = false;
+  EXPECT_EQ(line().without, "--enable-prefix-caching off --replicas 2");
 }
 
 }  // namespace

@@ -5,7 +5,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "request/access.h"
@@ -185,6 +188,38 @@ class ServerCommand {
   LaunchLine line_;
 };
 
+/// Options that change a server, for which data/software has no flag.
+constexpr std::string_view kWithoutFlags[] = {
+    "replicas",
+    "prefill-workers",
+    "enable-prefix-caching",
+    "kv-offloading-size",
+    "cuda-graphs",
+    "cudagraph-mode",
+    "max-cudagraph-capture-size",
+    "moe-backend",
+    "async-scheduling",
+    "scheduler-recv-interval",
+    "num-continuous-decode-steps",
+    "batch-wait-timeout-iters",
+    "batch-wait-max-tokens-ratio",
+    "attention-dp-timeout-iters",
+    "attention-dp-batching-wait-iters",
+};
+
+/// Those of them that differ from the defaults.
+void add_missed(ServerCommand& command, const Request& r) {
+  const Request defaults;
+  for (const OptionDef& option : request_options()) {
+    if (std::find(std::begin(kWithoutFlags), std::end(kWithoutFlags), option.name) ==
+        std::end(kWithoutFlags))
+      continue;
+    const std::string value = option.access.get(r, option);
+    if (value != option.access.get(defaults, option))
+      command.add_or_miss("", fmt::format("--{} {}", option.name, value));
+  }
+}
+
 /// Empty: no command of the software is known.
 std::vector<LaunchLine> server_lines(const ServedLayout& c, const Request& r) {
   const std::optional<Software> software = find_software(c.software);
@@ -220,6 +255,7 @@ std::vector<LaunchLine> server_lines(const ServedLayout& c, const Request& r) {
   command.add_given(words.memory_share, "{memory_share}", r.execution.gpu_memory_utilization);
   const int64_t drafts = r.deployment.speculation.tokens;
   if (drafts > 0) command.add_or_miss("", fmt::format("--speculative-tokens {}", drafts));
+  add_missed(command, r);
   return {std::move(command).line(c.software)};
 }
 
@@ -239,7 +275,7 @@ std::vector<LaunchLine> launch_lines(const GenerationForecast& f) {
                        .dp = f.dp,
                        .ep = f.ep,
                        .all2all = r.deployment.all2all,
-                       .dtype = r.execution.dtype,
+                       .dtype = f.dtype_source == "asked" ? r.execution.dtype : "",
                        .kv_dtype = r.execution.kv_dtype,
                        .max_model_len = std::nullopt},
                       r);

@@ -48,7 +48,8 @@ const std::vector<LawFitDef>& all_law_fits() {
       {"products in 16 bits",
        KernelKind::kTensorMatmul,
        [](const Device& device, const Kernel& kernel) {
-         return !is_amd(device.gpu().architecture) && kernel.scheme == QuantScheme::kNone;
+         return !is_amd(device.gpu().architecture) && kernel.scheme == QuantScheme::kNone &&
+                !has_8_bits_or_less(kernel.compute_dtype());
        },
        {"tensor_matmul.of_16_bits.fill_cycles", "tensor_matmul.of_16_bits.split_cycles",
         "tensor_matmul.of_16_bits.element_cycles", "tensor_matmul.of_16_bits.idle_share",

@@ -82,6 +82,21 @@ TEST(LawFit, OfNoRowsOfSuchALawIsRefused) {
                "the data hold no rows of a law that is fitted by a command");
 }
 
+TEST(LawFit, AProductIsInOneFit) {
+  for (const Device& device : bundled_devices()) {
+    if (device.as_gpu() == nullptr) continue;
+    for (const DType dtype : {DType::kBf16, DType::kFp16, DType::kFp8, DType::kInt8}) {
+      const Kernel kernel =
+          kernels_of_sizes("gemm", dtype, {{"m", 256}, {"n", 256}, {"k", 256}}).front();
+      const auto covered = [&](const LawFitDef& fit) {
+        return kernel_kind(kernel) == fit.kind && fit.covers(device, kernel);
+      };
+      EXPECT_LE(std::count_if(law_fits().begin(), law_fits().end(), covered), 1)
+          << device.id << ' ' << dtype_name(dtype);
+    }
+  }
+}
+
 TEST(LawFit, AFitNamesConstantsOnceAndThatExist) {
   LawConstants laws = bundled_laws();
   ConstantTable table;

@@ -109,8 +109,9 @@ Json fitted_constants(const TrainingData& data, const std::vector<LawFitJob>& jo
         low = std::min(low, found);
         high = std::max(high, found);
       }
-      report.push_back(fmt::format("{}: {:.3g}, before {:.3g}; without one GPU {:.3g} to {:.3g}",
-                                   name, value, before, low, high));
+      const std::string others =
+          without.empty() ? "" : fmt::format("; without one GPU {:.3g} to {:.3g}", low, high);
+      report.push_back(fmt::format("{}: {:.3g}, before {:.3g}{}", name, value, before, others));
       list.push_back({{"name", name}, {"value", value}, {"before", before}, {"without", without}});
     }
   }

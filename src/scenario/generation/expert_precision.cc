@@ -1,6 +1,8 @@
 #include "scenario/generation/expert_precision.h"
 
+#include "devices/vendor.h"
 #include "ops/builder.h"
+#include "request/access.h"
 
 namespace tilecast {
 namespace {
@@ -62,6 +64,21 @@ std::optional<Warning> slower_experts(const std::string& subject, const Graph& g
                   {"dtype", text(dtype_name(found->dtype))},
                   {"software", text(software_name(conditions.software))},
                   {"device", device.id}}};
+}
+
+std::optional<Warning> idle_backend(const Request& request, const Device& device,
+                                    const GenerationForecast& forecast) {
+  const MoeBackend backend = request.execution.moe_backend;
+  const bool has_experts = forecast.active_parameters != forecast.parameters;
+  const Gpu* gpu = device.as_gpu();
+  const bool has_kernels = gpu == nullptr || !is_amd(gpu->architecture);
+  if (backend == MoeBackend::kAuto || (has_experts && has_kernels)) return std::nullopt;
+  return Warning{
+      WarningCode::kNoEffect,
+      "moe-backend",
+      0,
+      {{"value", std::string(choice_name(backend))},
+       {"reason", has_experts ? "AMD's GPUs have no such kernels" : "the model has no experts"}}};
 }
 
 }  // namespace tilecast

@@ -18,4 +18,8 @@ std::optional<Warning> slower_experts(const std::string& subject, const Graph& g
                                       const Predictor& predictor, const Device& device,
                                       const Conditions& conditions);
 
+/// A backend of experts that the model or the device does not have; nullopt: it has it.
+std::optional<Warning> idle_backend(const Request& request, const Device& device,
+                                    const GenerationForecast& forecast);
+
 }  // namespace tilecast

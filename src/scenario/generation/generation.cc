@@ -9,6 +9,7 @@
 #include "collectives/paths.h"
 #include "request/access.h"
 #include "scenario/generation/drafts.h"
+#include "scenario/generation/expert_precision.h"
 #include "scenario/generation/generation_facts.h"
 #include "scenario/generation/generation_memory.h"
 #include "scenario/generation/generation_scenario.h"
@@ -19,6 +20,7 @@
 #include "scenario/generation/server_pools.h"
 #include "scenario/generation/single_request.h"
 #include "scenario/generation/slower_precision.h"
+#include "scenario/power.h"
 #include "scenario/warnings.h"
 #include "tilecast/error.h"
 #include "tilecast/result.h"
@@ -382,6 +384,9 @@ class Generation {
       if (!trace) warnings.back().facts.push_back({"rate", f.serving->rate});
       warnings.back().facts.push_back({"answered", f.serving->all.requests_per_s});
     }
+    if (std::optional<Warning> idle = idle_backend(o_, device_, f))
+      warnings.push_back(*std::move(idle));
+    warn_of_idle_prices(warnings, asked_.energy, f.power);
     f.warnings = std::move(warnings);
   }
 

@@ -120,8 +120,9 @@ PrefixCacheForecast describe(const PrefixUse& use, const ServerLimits& limits,
       .host_bytes_per_s = limits.host_blocks > 0 ? host_bytes_per_s(served) : 0};
 }
 
-GenerationForecast::Serving describe(const ServingResult& s, const Request& request,
-                                     const ServerLimits& limits, const GenerationForecast& alone,
+GenerationForecast::Serving describe(const ServingResult& s, const ServingLoad& load,
+                                     const Request& request, const ServerLimits& limits,
+                                     const GenerationForecast& alone,
                                      const Forecaster& forecaster) {
   const Load& asked = request.load;
   GenerationForecast::Serving result;
@@ -141,7 +142,10 @@ GenerationForecast::Serving describe(const ServingResult& s, const Request& requ
   result.most_in_flight = s.most_in_flight;
   result.all = part(s.all, alone, forecaster);
   if (s.steady) result.steady = part(*s.steady, alone, forecaster);
-  if (result.steady && asked.rate > 0 && s.keeps_up && s.queue_is_short)
+  // Later turns of conversations come bit by bit: at first the rate is far below the offered one.
+  const bool has_turns = std::any_of(load.requests.begin(), load.requests.end(),
+                                     [](const RequestSpec& r) { return r.follows; });
+  if (result.steady && asked.rate > 0 && !has_turns && s.keeps_up && s.queue_is_short)
     result.steady = at_offered_rate(*result.steady, asked.rate, s.requests);
   result.ttft_limit_s = asked.ttft_s;
   result.tpot_limit_s = asked.tpot_s;
@@ -243,7 +247,7 @@ std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
   const ServingResult s = simulate_fleet(under.load, fleet);
   if (s.stopped) return std::nullopt;
   GenerationForecast::Serving result =
-      describe(s, request, under.limits, alone, served_.forecaster);
+      describe(s, under.load, request, under.limits, alone, served_.forecaster);
   if (workers_ != nullptr) {
     result.prefill_pool = describe(s, *workers_, request, under.worker_limits);
     result.prefill_pool->peak_bytes = under.worker_bytes;

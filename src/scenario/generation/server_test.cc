@@ -47,6 +47,22 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
 }
 
 /// Steps of few tokens are graphs but for attention, in vLLM.
+TEST(Server, TheRateOfConversationsIsThatOfTheRun) {
+  // The last of 12 turns comes 660 s after the first: the run is far longer than 240 / 4 s.
+  Request request{.kind = RequestKind::kServe};
+  request.prompt = 64;
+  request.output = 16;
+  request.load.rate = 4;
+  request.load.requests = 240;
+  request.load.session_turns = 12;
+  request.load.session_turn_delay_s = 60;
+  const GenerationForecast f = forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"),
+                                                   load_gpu_ref("H100"), request);
+  ASSERT_TRUE(f.serving);
+  EXPECT_LT(f.serving->all.requests_per_s, 240 / 660.0);
+  EXPECT_LT(f.serving->steady_or_all().requests_per_s, 1.5 * f.serving->all.requests_per_s);
+}
+
 TEST(Server, ShortPromptsAreGraphsInPieces) {
   const auto first_token_s = [](int64_t prompt, CudaGraphMode mode) {
     Request options{.kind = RequestKind::kGenerate, .prompt = prompt, .output = 2};

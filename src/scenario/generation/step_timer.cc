@@ -16,6 +16,16 @@ bool decodes(const ServedModel& served, const std::vector<StepGroup>& groups) {
                      [&](const StepGroup& g) { return g.past > 0 && g.tokens <= most; });
 }
 
+/// The energies of kernels, and their times at the clock that the board holds.
+void add_step_power(const ServedModel& served, const Program& program,
+                    std::span<const double> counts, std::vector<KernelTime>& times) {
+  const PowerTerms power = served.power();
+  const std::optional<BoardPower> board = power.board();
+  if (!board) return;
+  add_energies(*board, program.kernels, power.clock_share(), times);
+  if (power.holds()) hold_power(*board, {program.kernels, counts}, times);
+}
+
 /// The times of the kernels of a step of the model. Collectives take the time of the plan's groups;
 /// with tensor parallelism alone, of GPUs joined as on a node.
 /// `counts`: how often each kernel runs.
@@ -31,11 +41,7 @@ std::vector<KernelTime> kernel_times(const ServedModel& served, const Graph& gra
     price_collectives(plan, graph, program,
                       decode ? ExpertKernels::kLowLatency : ExpertKernels::kNormal,
                       conditions.software, times);
-  const PowerTerms power = served.power();
-  if (const std::optional<BoardPower> board = power.board()) {
-    add_energies(*board, program.kernels, power.clock_share(), times);
-    if (power.holds()) hold_power(*board, {program.kernels, counts}, times);
-  }
+  add_step_power(served, program, counts, times);
   return times;
 }
 
@@ -140,6 +146,7 @@ TimedStep time_graph(const ServedModel& served, Graph graph, StepLaunch launch) 
   s.program = lower(s.graph);
   s.times.resize(s.program.kernels.size());
   served.predictor().predict(s.program.kernels, served.device, served.conditions(), s.times);
+  add_step_power(served, s.program, s.program.kernel_counts(), s.times);
   run_step(s, launch == StepLaunch::kHost ? *served.asked.execution.host_launch_s : 0);
   return s;
 }

@@ -18,6 +18,7 @@
 #include "scenario/pass/model_facts.h"
 #include "scenario/pass/pass.h"
 #include "scenario/pass/pass_images.h"
+#include "scenario/power.h"
 #include "scenario/recommendation/recommendation.h"
 #include "scenario/remedies.h"
 #include "scenario/timed_pass.h"
@@ -206,6 +207,7 @@ Forecast forecast_pass(const Inquiry& inquiry, RunOnRanks run) {
   add_rates(forecast, model, device.matmul_peak(compute_dtype(precision.scheme, precision.dtype)));
   forecast.roofs = roofs_of(forecast.kernels, device);
   warn_of_idle_options(warnings, used);
+  warn_of_idle_prices(warnings, used.energy, forecast.power);
   warn_of_shortage(forecast, setup, inquiry.detail);
   if (inquiry.detail == Detail::kRemedies)
     add_remedies(forecast, inquiry.forecaster, inquiry.model, inquiry.gpu(), inquiry.request);
