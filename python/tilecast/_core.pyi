@@ -124,13 +124,13 @@ class TrainingRun(Record):
 class Power(Record):
     """Power and energy of the GPUs' boards, and what they cost; hosts, switches and cooling are not among them."""
     power_w: float
-    """of one GPU, the mean of its time [W]"""
+    """of one GPU, the mean of its time; of a server under load, also while it waits [W]"""
     power_low_w: float
     """80 % interval [W]"""
     power_high_w: float
     """80 % interval [W]"""
     energy_j: float
-    """of all GPUs: of one pass or step, of a batch of generated text [J]"""
+    """of all GPUs: of one pass or step, of a batch of generated text, of a request of a server under load [J]"""
     energy_low_j: float
     """80 % interval [J]"""
     energy_high_j: float
@@ -154,7 +154,7 @@ class Power(Record):
     carbon_g: float | None
     """of energy_j at `carbon_g_per_kwh`; null: not given [g]"""
     cost_per_million_tokens: float | None
-    """both costs, as far as prices were given; of a server under load: the price of its GPUs over the tokens that it writes, without energy, whose power under load is not forecast; null: no price, or the input is not tokens"""
+    """both costs, as far as prices were given; null: no price, or the input is not tokens"""
 
 class MemoryParts(Record):
     """Bytes by what they are for."""
