@@ -204,13 +204,18 @@ std::string CsvTable::place(size_t row) const {
   return fmt::format("{}: line {}", where, lines[row]);
 }
 
-double CsvTable::number(size_t row, size_t column) const {
+std::optional<double> CsvTable::find_number(size_t row, size_t column) const {
   std::string cell(trim(rows[row][column]));
   const size_t comma = cell.find(',');
   if (decimal_comma && comma != std::string::npos && cell.find('.') == std::string::npos)
     cell[comma] = '.';
   const auto value = parse_number<double>(cell);
-  if (!value || !std::isfinite(*value))
+  return value && std::isfinite(*value) ? value : std::nullopt;
+}
+
+double CsvTable::number(size_t row, size_t column) const {
+  const std::optional<double> value = find_number(row, column);
+  if (!value)
     throw Error(ErrorKind::kInput,
                 fmt::format("{}: '{}': expected a number, found '{}'", place(row),
                             shown_name(header[column]), shown_name(rows[row][column])));

@@ -24,7 +24,9 @@ struct CsvTable {
   size_t require_column(std::string_view name) const;
   /// "few.csv: line 3", for messages about a row.
   std::string place(size_t row) const;
-  /// The number in a cell. Throws Error{kInput} with file and line.
+  /// The number in a cell; nullopt: it holds none.
+  std::optional<double> find_number(size_t row, size_t column) const;
+  /// The same, but throws Error{kInput} with file and line.
   double number(size_t row, size_t column) const;
   /// The non-negative integer in a cell. Throws Error{kInput} with file and line.
   int64_t integer(size_t row, size_t column) const;

@@ -175,8 +175,7 @@ std::vector<Row> csv_rows(std::string_view text, const std::string& path) {
         value = list_of(cell);
       } else if (name->field != kSession) {
         // What is no number stays a text, which the reader refuses.
-        const std::optional<double> number = parse_number<double>(trim(cell));
-        if (number && std::isfinite(*number)) value = *number;
+        if (const std::optional<double> number = table.find_number(r, column)) value = *number;
       }
       rows[r].cells[name->field] = {as_whole(std::move(value)), cell, name};
     }
