@@ -192,7 +192,9 @@ TEST(Turns, SwitchesMakeNobodyFaster) {
     const std::vector<double> with = speeds_by_turns(jobs);
     for (size_t j = 0; j < jobs.size(); ++j)
       EXPECT_LE(with[j], without[j] * (1 + kRounding)) << i << ' ' << j;
-    if (jobs.size() == 1) EXPECT_EQ(with, without);
+    if (jobs.size() == 1) {
+      EXPECT_EQ(with, without);
+    }
   }
 }
 
