@@ -8,7 +8,7 @@ import torch
 
 from models import Sensors
 
-from .common import failure, quartiles, text
+from .common import Marks, failure, quartiles, text
 
 COLUMNS = ["gpu", "stage", "model", "mode", "dtype", "channels_last", "compiled", "optimizer", "batch", "image_size", "cudnn_benchmark",
            "latency_s", "p25_s", "p75_s", "runs", "forward_s", "backward_s", "optimizer_s", "kernels_s", "kernel_count", "host_s", "parameters",
@@ -73,9 +73,9 @@ def time_steps(bench, job, reserve_s):
         if bench.late(reserve_s):
             raise NotImplementedError("no time for this row")
     warmup = time.perf_counter() - begin
-    steps, host, parts, spent = [], [], [], 0.0
+    clock, steps, host, parts, spent = Marks(bench), [], [], [], 0.0
     while len(steps) < RUNS[0] or (len(steps) < RUNS[1] and spent < RUN_SECONDS):
-        marks, start = [], time.perf_counter()
+        start = time.perf_counter()
         job.step()
         host.append(time.perf_counter() - start)
         bench.sync()
@@ -84,27 +84,15 @@ def time_steps(bench, job, reserve_s):
         if bench.small and len(steps) > 1:
             break
     for _ in range(3 if job.training else 0):  # parts by events, which the whole step does without
-        marks = [mark(bench)]
-        job.step(lambda: marks.append(mark(bench)))
+        marks = [clock.mark()]
+        job.step(lambda: marks.append(clock.mark()))
         bench.sync()
-        parts.append([passed(bench, a, b) for a, b in zip(marks, marks[1:])])
+        parts.append([clock.seconds(a, b) for a, b in zip(marks, marks[1:])])
     row = {**quartiles(steps), "host_s": quartiles(host)["latency_s"], "warmup_s": warmup, "parameters": job.parameters}
     for index, name in enumerate(("forward_s", "backward_s", "optimizer_s")):
         if parts:
             row[name] = quartiles([part[index] for part in parts])["latency_s"]
     return row
-
-
-def mark(bench):
-    if bench.dry:
-        return time.perf_counter()
-    event = torch.cuda.Event(enable_timing=True)
-    event.record()
-    return event
-
-
-def passed(bench, start, end):
-    return end - start if bench.dry else start.elapsed_time(end) * 1e-3
 
 
 def operators(bench, job):
