@@ -51,25 +51,20 @@ class HeldClock {
   }
 
   double watts(double share) const {
-    double busy_s = 0;
-    for (size_t i = 0; i < times_.size(); ++i) busy_s += work_.counts[i] * seconds(i, share);
+    const double busy_s = busy_seconds(share);
     const double elapsed_s = busy_s + waits_s_;
     if (elapsed_s <= 0) return 0;
-    const double energy_j =
-        board_.voltage_squared(share) * switched_j_ + memory_j_ + busy_s * board_.busy_w(share);
-    return board_.idle_w(share) + energy_j / elapsed_s;
+    return board_.idle_w(share) + (work_joules(share) + busy_s * board_.busy_w(share)) / elapsed_s;
   }
 
   /// How many times longer kernels must take at this share, so that the mean power is what the
   /// board holds.
   double waits(double share) const {
-    double busy_s = 0;
-    for (size_t i = 0; i < times_.size(); ++i) busy_s += work_.counts[i] * seconds(i, share);
+    const double busy_s = busy_seconds(share);
     const double above_idle_w = board_.held_w() - board_.idle_w(share);
     const double spare_w = above_idle_w - board_.busy_w(share);
-    const double energy_j = board_.voltage_squared(share) * switched_j_ + memory_j_;
     if (busy_s <= 0 || spare_w <= 0) return 1;
-    return (energy_j - above_idle_w * waits_s_) / (busy_s * spare_w);
+    return (work_joules(share) - above_idle_w * waits_s_) / (busy_s * spare_w);
   }
 
   /// The highest share at which the board holds its power; the lowest one where none is low enough.
@@ -85,6 +80,16 @@ class HeldClock {
   }
 
  private:
+  double busy_seconds(double share) const {
+    double busy_s = 0;
+    for (size_t i = 0; i < times_.size(); ++i) busy_s += work_.counts[i] * seconds(i, share);
+    return busy_s;
+  }
+  /// Of arithmetic and bytes.
+  double work_joules(double share) const {
+    return board_.voltage_squared(share) * switched_j_ + memory_j_;
+  }
+
   const BoardPower& board_;
   const RepeatedWork& work_;
   std::span<const KernelTime> times_;
@@ -165,11 +170,11 @@ void add_energies(const BoardPower& board, std::span<const Kernel> kernels, doub
 }
 
 void hold_power(const BoardPower& board, const RepeatedWork& work, std::span<KernelTime> times) {
-  const std::vector<KernelTime> free_times(times.begin(), times.end());
-  const HeldClock held(board, work, free_times);
+  const HeldClock held(board, work, times);
   const double share = held.share();
   if (share >= 1) return;
   const double waits = board.is_capped() ? std::max(1.0, held.waits(share)) : 1.0;
+  // Each time is read once more before it changes.
   for (size_t i = 0; i < times.size(); ++i) {
     KernelTime& time = times[i];
     time.energy.clock_share = share;

@@ -18,8 +18,8 @@ namespace tilecast {
 void complete_clocks(Request& request, const Device& device, const LawConstants& laws,
                      const char* by_default);
 
-/// Fills in the energies of kernels; where the clock is sustained, also holds the board's power for
-/// work that is repeated: see hold_power. Does nothing where power is not forecast.
+/// What the power of a forecast follows from. `holds`: its kernels run at the clock that the
+/// board's power allows while they repeat.
 struct PowerTerms {
   const Device& device;
   const PowerConstants& constants;

@@ -124,16 +124,23 @@ TEST(PowerOfForecasts, GenerationStatesItsPower) {
   EXPECT_NEAR(*f.power->tokens_per_kwh, 3.6e6 / *f.power->energy_per_token_j, 1);
 }
 
+/// A server under load that writes 64 tokens for each request.
+Request served_request(int64_t prompt, double rate, int64_t requests) {
+  Request request{.kind = RequestKind::kServe};
+  request.prompt = prompt;
+  request.output = 64;
+  request.load.rate = rate;
+  request.load.requests = requests;
+  return request;
+}
+
+GenerationForecast served_forecast(const Request& request) {
+  return forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"), load_gpu_ref("H100"),
+                             request);
+}
+
 TEST(PowerOfForecasts, AServerUnderLoadStatesItsOwn) {
-  const auto served = [](double rate) {
-    Request request{.kind = RequestKind::kServe};
-    request.prompt = 512;
-    request.output = 64;
-    request.load.rate = rate;
-    request.load.requests = 200;
-    return forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"), load_gpu_ref("H100"),
-                               request);
-  };
+  const auto served = [](double rate) { return served_forecast(served_request(512, rate, 200)); };
   const GenerationForecast idle = served(0.1), busy = served(40);
   ASSERT_TRUE(idle.power && busy.power && idle.serving && busy.serving);
   EXPECT_NEAR(idle.power->power_w, idle.power->idle_w, 0.05 * idle.power->idle_w);
@@ -146,16 +153,11 @@ TEST(PowerOfForecasts, AServerUnderLoadStatesItsOwn) {
 }
 
 TEST(PowerOfForecasts, TokensOfAServerCostWhatItsGpusCost) {
-  Request request{.kind = RequestKind::kServe};
-  request.prompt = 256;
-  request.output = 64;
-  request.load.rate = 8;
-  request.load.requests = 200;
+  Request request = served_request(256, 8, 200);
   request.deployment.replicas = 2;
   request.energy = {
       .power_cap_w = {}, .price_per_gpu_hour = 3, .price_per_kwh = 0.2, .carbon_g_per_kwh = {}};
-  const GenerationForecast f = forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"),
-                                                   load_gpu_ref("H100"), request);
+  const GenerationForecast f = served_forecast(request);
   ASSERT_TRUE(f.power && f.serving);
   const double tokens_per_hour = 3600 * f.serving->steady_or_all().output_tokens_per_s;
   const double an_hour = 2 * (3 + 0.2 * f.power->power_w / 1000);
@@ -164,16 +166,8 @@ TEST(PowerOfForecasts, TokensOfAServerCostWhatItsGpusCost) {
 }
 
 TEST(PowerOfForecasts, OptionsOfAServerAreInItsCommandOrNamedBesideIt) {
-  Request request{.kind = RequestKind::kServe};
-  request.prompt = 256;
-  request.output = 64;
-  request.load.rate = 8;
-  request.load.requests = 50;
-  const auto line = [&] {
-    return launch_lines(forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"),
-                                            load_gpu_ref("H100"), request))
-        .at(0);
-  };
+  Request request = served_request(256, 8, 50);
+  const auto line = [&] { return launch_lines(served_forecast(request)).at(0); };
   EXPECT_EQ(line().without, "");
   request.deployment.replicas = 2;
   request.load.prefix_len = 64;

@@ -190,6 +190,7 @@ class ServerCommand {
 
 /// Options that change a server, for which data/software has no flag.
 constexpr std::string_view kWithoutFlags[] = {
+    "speculative-tokens",
     "replicas",
     "prefill-workers",
     "enable-prefix-caching",
@@ -253,8 +254,6 @@ std::vector<LaunchLine> server_lines(const ServedLayout& c, const Request& r) {
   command.add_given(words.max_num_batched_tokens, "{max_num_batched_tokens}",
                     std::optional(r.execution.max_num_batched_tokens));
   command.add_given(words.memory_share, "{memory_share}", r.execution.gpu_memory_utilization);
-  const int64_t drafts = r.deployment.speculation.tokens;
-  if (drafts > 0) command.add_or_miss("", fmt::format("--speculative-tokens {}", drafts));
   add_missed(command, r);
   return {std::move(command).line(c.software)};
 }

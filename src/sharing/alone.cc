@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "devices/vendor.h"
 #include "laws/constants.h"
 #include "scenario/internal.h"
 #include "sharing/turns.h"
@@ -127,8 +128,8 @@ struct Turns {
 Turns turns_of(ShareHow how, const Device& device) {
   const SharingConstants& c = bundled_laws().sharing;
   if (how != ShareHow::kTimeSlice) return {.quantum_s = c.kernel_turn_s};
-  const bool interrupts = device.gpu().architecture >= Architecture::kPascal &&
-                          device.gpu().architecture <= Architecture::kBlackwell;
+  const Architecture architecture = device.gpu().architecture;
+  const bool interrupts = !is_amd(architecture) && architecture >= Architecture::kPascal;
   if (!interrupts) return {.quantum_s = c.slice_turn_s};
   return {.quantum_s = c.short_slice_turn_s, .interrupt = true, .switch_s = c.switch_s};
 }

@@ -52,7 +52,6 @@ class Generation {
     time_request(f);
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.value;
     add_totals(f);
-    add_power(f);
     if (o_.execution.skew_percent > 0 && served_.plan.ep > 1) find_mean_work(f);
     f.latency = f.request;
     f.utilization_ratio = utilization(f, 1 / f.request.value);
@@ -62,6 +61,10 @@ class Generation {
     } else {
       add_batch_memory(f, served_);
     }
+    if (f.serving)
+      add_power_under_load(f);
+    else
+      add_power(f);
     warn(f);
     return f;
   }
@@ -271,19 +274,13 @@ class Generation {
   /// Of a server under load: the kernels of as many sequences as its steps have in the mean, in the
   /// time in which so many requests are answered. Not forecast with prefill workers.
   void add_power_under_load(GenerationForecast& f) const {
-    f.power.reset();
     const double answers_per_s =
         f.serving->steady_or_all().requests_per_s / static_cast<double>(f.serving->replicas);
     if (workers_ != nullptr || answers_per_s <= 0) return;
     Request request = o_;
     request.batch = std::max<int64_t>(1, std::llround(f.serving->mean_batch));
     const ServedModel served(served_, request);
-    const Generation loaded(served, nullptr, asked_);
-    GenerationForecast batch;
-    loaded.describe_request(batch);
-    loaded.vision(batch);
-    loaded.prefill(batch);
-    loaded.decode(batch);
+    const GenerationForecast batch = Generation(served, nullptr, asked_).kernels_alone();
     const auto requests = static_cast<double>(request.batch);
     const double seconds = requests / answers_per_s;
     f.power = power_of({.kernels = batch.kernels,
@@ -309,6 +306,16 @@ class Generation {
     f.communication_s /= static_cast<double>(stages);
   }
 
+  /// The kernels of another request, with their times.
+  GenerationForecast kernels_alone() const {
+    GenerationForecast f;
+    describe_request(f);
+    vision(f);
+    prefill(f);
+    decode(f);
+    return f;
+  }
+
   /// Kernels belong to the rank with the busiest experts; the mean rank has the work of an even
   /// load.
   void find_mean_work(GenerationForecast& f) const {
@@ -318,11 +325,7 @@ class Generation {
     std::optional<PrefillWorkers> workers;
     if (workers_ != nullptr) workers.emplace(served);
     const Generation even(served, workers ? &*workers : nullptr, asked_);
-    GenerationForecast mean;
-    even.describe_request(mean);
-    even.vision(mean);
-    even.prefill(mean);
-    even.decode(mean);
+    GenerationForecast mean = even.kernels_alone();
     even.add_totals(mean);
     f.flops = mean.flops;
     f.bytes = mean.bytes;
@@ -339,7 +342,6 @@ class Generation {
     Server(served_, workers_, known).add_serving(f, asked_, Advice::kGive);
     if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
-    add_power_under_load(f);
     // A rank computes for the requests of its server; each data-parallel rank has a share of them.
     const auto shares = static_cast<double>(f.serving->replicas * served_.plan.dp);
     f.utilization_ratio = utilization(f, f.serving->all.requests_per_s / shares);
