@@ -235,4 +235,4 @@ add_test(NAME torch_import COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/t
 set_tests_properties(torch_import PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
 set_tests_properties(committed_errors flops_against_pytorch onnx_against_configs PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped" LABELS slow)
 # The longest start first, so that no core waits for one of them at the end.
-set_tests_properties(cli measure_kit docs server PROPERTIES COST 100)
+set_tests_properties(cli measure_kit docs server server_jobs server_safety page faults PROPERTIES COST 100)
