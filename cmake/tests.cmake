@@ -69,7 +69,7 @@ endif()
 tilecast_test_program(placement_tests SMALL SOURCES src/embedding/embedding_test.cc src/placement/placement_test.cc
   USES tilecast_placement)
 file(GLOB allocation_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/allocation/*_test.cc)
-tilecast_test_program(allocation_tests SMALL SOURCES ${allocation_tests} USES tilecast_allocation)
+tilecast_test_program(allocation_tests SMALL SOURCES ${allocation_tests} USES tilecast_allocation SLOW "Allocation.OfTenThousandJobs*")
 if(TILECAST_TUNING)
   file(GLOB tuning_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/tuning/*_test.cc)
   tilecast_test_program(tuning_tests SOURCES ${tuning_tests} USES tilecast_tuning LABELS fast)
