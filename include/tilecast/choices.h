@@ -47,6 +47,13 @@ constexpr auto choice_words(Loss) {
   return std::array<std::string_view, 3>{"none", "memory", "full"};
 }
 
+/// The host's speed: how long its part of the work takes, over that of the hosts on which the costs
+/// of software were measured.
+enum class HostClass : uint8_t { kFast, kTypical, kSlow };
+constexpr auto choice_words(HostClass) {
+  return std::array<std::string_view, 3>{"fast", "typical", "slow"};
+}
+
 /// Values that the backward pass computes again instead of keeping them: nothing, the scores and
 /// weights of attention, or whole layers, keeping only their inputs.
 enum class Checkpointing : uint8_t { kNone, kSelective, kFull };

@@ -33,6 +33,7 @@ struct TraceRequest {
   /// What the blocks of the prompt contain (Load::hash_block_size). Prompts that begin with the
   /// same numbers begin with the same tokens. May be empty.
   std::vector<int64_t> hash_ids = {};
+  std::optional<int64_t> adapter = {};  ///< number of its low-rank adapter (ServedAdapters)
 };
 
 /// Reads a CSV or JSONL file of requests (docs/reference/traces.md), sorted by arrival. Throws
@@ -120,6 +121,9 @@ struct Execution {
   /// allows while the work repeats for seconds, or a number of MHz. "": sustained for training
   /// (but for the roofline) and where `power_cap_w` is given, else boost.
   std::string clocks;
+  /// By which the software's host costs below are multiplied, where the request does not state them
+  /// (data/laws/host.json).
+  HostClass host = HostClass::kTypical;
   /// Time that the host needs for each kernel that it launches; 0: launches are free. Default: 20
   /// us with PyTorch, 50 us with servers. On an H100's host, models of Transformers 5.17 took 19 to
   /// 57 us a kernel in eager PyTorch 2.11 (data/measurements); the launch itself takes 4 of these.
@@ -217,6 +221,15 @@ struct Speculation {
   std::string draft_model;
 };
 
+/// Low-rank adapters (LoRA) of which each request to a server has one; there are none where
+/// `Request::lora_rank` is 0. A trace may name those of its requests.
+struct ServedAdapters {
+  int64_t count = 1;  ///< different ones
+  double skew = 0;    ///< exponent of the power law by which requests choose; 0: evenly
+  std::optional<int64_t> max_loras;      ///< in one step; default: the software's
+  std::optional<int64_t> max_lora_rank;  ///< that memory is kept for; default: the software's
+};
+
 /// Text generation by more than one server, and what its ranks exchange.
 struct Deployment {
   /// Equal servers behind a router. `batch` and `concurrency` belong to each server, rate and trace
@@ -253,7 +266,8 @@ struct Request {
   ZeroGrad zero_grad = ZeroGrad::kSetToNone;
   Loss loss = Loss::kFull;
   Checkpointing checkpointing = Checkpointing::kNone;
-  int64_t lora_rank = 0;                    ///< of low-rank adapters; 0: all weights are trained
+  /// Of low-rank adapters, in training and of requests to a server; 0: there are none.
+  int64_t lora_rank = 0;
   std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas
   std::optional<int64_t> tokens;            ///< of a whole training run: its days and GPU hours
   LoraDType lora_dtype = LoraDType::kAsModel;
@@ -270,6 +284,7 @@ struct Request {
   std::optional<int64_t> image_size;
   Load load;  ///< for a server
   Scheduling scheduling;
+  ServedAdapters adapters;
   Deployment deployment;
 
   Execution execution;

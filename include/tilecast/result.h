@@ -1095,6 +1095,27 @@ struct PrefixCacheForecast {
   }
 };
 
+/// The low-rank adapters of a server's requests.
+struct AdaptersForecast {
+  int64_t adapters = 0, rank = 0, max_loras = 0, max_lora_rank = 0;
+  int64_t bytes = 0, reserved_bytes = 0;
+  double load_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = AdaptersForecast;
+    field.is("Adapters", "The low-rank adapters (LoRA) of a server's requests.");
+    field("adapters", "", "different ones", &Self::adapters);
+    field("rank", "", "of each", &Self::rank);
+    field("max_loras", "", "in one step, for which memory is kept", &Self::max_loras);
+    field("max_lora_rank", "", "that memory is kept for", &Self::max_lora_rank);
+    field("bytes", "bytes", "of one adapter on a rank of the GPU", &Self::bytes);
+    field("reserved_bytes", "bytes", "kept for adapters on a rank of the GPU",
+          &Self::reserved_bytes);
+    field("load_s", "s", "to bring one adapter from the host's memory", &Self::load_s);
+  }
+};
+
 /// A request of a trace. Seconds from the trace's first arrival.
 struct TracedRequest {
   double arrival_s = 0, first_token_s = 0, last_token_s = 0;
@@ -1153,6 +1174,7 @@ struct GenerationForecast {
   std::optional<PowerForecast> power;
   std::optional<VisionForecast> vision;
   std::optional<DraftForecast> drafts;
+  std::optional<AdaptersForecast> adapters;
 
   int64_t parameters = 0;
   int64_t active_parameters = 0;
@@ -1186,6 +1208,8 @@ struct GenerationForecast {
     double mean_batch = 0, busy_share = 0;
     double cache_use = 0;
     int64_t preemptions = 0;
+    std::optional<int64_t> adapter_loads;
+    std::optional<double> mean_adapters;
     bool keeps_up = true;
     int64_t replicas = 1;
     std::optional<PrefillPoolForecast> prefill_pool;
@@ -1250,6 +1274,12 @@ struct GenerationForecast {
       field("cache_use", "", "mean share of the cache in use", &Self::cache_use);
       field("preemptions", "", "sequences that were put back for lack of cache",
             &Self::preemptions);
+      field("adapter_loads", "",
+            "low-rank adapters that came from the host's memory; null: requests have none",
+            &Self::adapter_loads);
+      field("mean_adapters", "",
+            "different low-rank adapters in a step, on average; null: requests have none",
+            &Self::mean_adapters);
       field("prefix_cache", "",
             "what requests found of prompts and answers before them; null: nothing is known of "
             "what they have in common, or the server keeps nothing",
@@ -1374,6 +1404,7 @@ struct GenerationForecast {
           "forecast",
           &Self::vision);
     field("drafts", "", "speculative decoding; null: none", &Self::drafts);
+    field("adapters", "", "low-rank adapters of requests (LoRA); null: none", &Self::adapters);
     field("prefill", "", "the prefill step with the most tokens", &Self::prefill);
     field("decode", "", "the step in the middle of the output", &Self::decode);
     field("power", "",

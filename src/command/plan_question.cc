@@ -32,7 +32,8 @@ std::vector<double> PlanQuestion::prices_of(const std::vector<GpuRef>& kinds) co
 namespace {
 
 /// Options of plans of both kinds.
-constexpr std::string_view kCommonOptions[] = {"cluster", "nodes", "clocks"};
+constexpr std::string_view kCommonOptions[] = {"cluster", "nodes",     "clocks",
+                                               "host",    "lora-rank", "lora-targets"};
 
 constexpr const char* kTrainingTitle = "Training (without --prompt)";
 constexpr const char* kTrainingSpaceTitle = "What is searched for training";
@@ -69,6 +70,10 @@ void add_training_request(std::vector<CommandOption>& common,
       option.set = set_both<&PlanQuestion::nodes>;
       option.max = int64_t{1} << 20;
     }
+    if (option.key() == "lora-rank")
+      option.help =
+          "training: trains low-rank adapters (LoRA) of this rank, all other weights are "
+          "frozen; serving: each request has an adapter of this rank";
     if (option.key() == "cluster") option.set = set_both<&PlanQuestion::cluster>;
     const bool both = std::find(std::begin(kCommonOptions), std::end(kCommonOptions), name) !=
                       std::end(kCommonOptions);

@@ -21,6 +21,17 @@ constexpr const char* kServingOptions[] = {"prompt",
                                            "gpu-memory-utilization",
                                            "max-model-len",
                                            "prefix-hit-rate",
+                                           "session-turns",
+                                           "session-turn-delay-s",
+                                           "prefix-len",
+                                           "num-prefixes",
+                                           "enable-prefix-caching",
+                                           "kv-offloading-size",
+                                           "router",
+                                           "lora-adapters",
+                                           "lora-skew",
+                                           "max-loras",
+                                           "max-lora-rank",
                                            "server-overhead-s",
                                            "request-turn-us",
                                            "rate",
@@ -30,7 +41,13 @@ constexpr const char* kServingOptions[] = {"prompt",
                                            "skew",
                                            "step-overhead-us",
                                            "sequence-overhead-us",
+                                           "lora-rank",
+                                           "lora-targets",
+                                           "host",
                                            "clocks"};
+
+/// The last of these, which plans of training have too.
+constexpr size_t kSharedOptions = 4;
 
 std::vector<ServingHardware> hardware_of(const PlanQuestion& asked) {
   std::vector<ServingHardware> hardware;
@@ -106,8 +123,7 @@ std::string serving_shortfall(const ServingPlan& plan, const ServingQuery& query
 }  // namespace
 
 std::span<const char* const> serving_request_options() {
-  return std::span(kServingOptions)
-      .first(std::size(kServingOptions) - 1);  // plans of both kinds have clocks
+  return std::span(kServingOptions).first(std::size(kServingOptions) - kSharedOptions);
 }
 
 Reply answer_serving_plan(PlanQuestion&& asked, const Asking& asking) {

@@ -60,6 +60,11 @@ void IntervalConstants::describe(ConstantTable& table) {
   table.add("server_tpot_high_log", server_tpot_high_log);
 }
 
+void HostConstants::describe(ConstantTable& table) {
+  table.add("fast_ratio", fast_ratio);
+  table.add("slow_ratio", slow_ratio);
+}
+
 void LawConstants::describe(ConstantTable& table) {
   table.group("chip", chip);
   table.group("lanes", lanes);
@@ -78,6 +83,7 @@ void LawConstants::describe(ConstantTable& table) {
   table.group("expert_exchange", expert_exchange);
   table.group("intervals", intervals);
   table.group("sharing", sharing);
+  table.group("host", host);
   table.group("power", power);
 }
 

@@ -12,6 +12,7 @@
 
 #include "laws/attention.h"
 #include "laws/convolution.h"
+#include "laws/host.h"
 #include "laws/kernels.h"
 #include "laws/links.h"
 #include "laws/power.h"
@@ -58,6 +59,7 @@ struct LawConstants {
   ExpertExchangeConstants expert_exchange;
   IntervalConstants intervals;
   SharingConstants sharing;
+  HostConstants host;
   PowerConstants power;
 
   void describe(ConstantTable& table);

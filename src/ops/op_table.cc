@@ -54,6 +54,7 @@ std::vector<OpDef> indexing_ops();
 std::vector<OpDef> arrangement_ops();
 std::vector<OpDef> recurrent_ops();
 std::vector<OpDef> function_ops();
+std::vector<OpDef> adapter_ops();
 
 const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
@@ -85,7 +86,8 @@ const std::vector<OpDef>& op_table() {
                                            recurrent_ops,
                                            function_ops,
                                            traced_ops,
-                                           embedding_table_ops}) {
+                                           embedding_table_ops,
+                                           adapter_ops}) {
       for (OpDef& op : family()) all.push_back(std::move(op));
     }
     for (OpDef& op : all) {

@@ -1,34 +1,15 @@
 // Low-rank adapters (LoRA, Hu et al. 2021) as peft runs them (peft/tuners/lora/layer.py, Linear).
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <set>
 
-#include "base/text.h"
 #include "ops/op_def.h"
+#include "passes/adapted_layers.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 #include "passes/splits.h"
-#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
-
-/// "layers.0.self_attn.q_proj": "q_proj".
-std::string last_name(const std::string& name) {
-  const size_t dot = name.rfind('.');
-  return dot == std::string::npos ? name : name.substr(dot + 1);
-}
-
-/// The linear layers that may have an adapter: peft's "all-linear" leaves out the output layer;
-/// routers of experts are no linear layers there.
-bool may_have_adapter(const Graph& graph, const Node& node) {
-  if (op_def(node.op).name != "linear" || graph.tensor(node.inputs[1]).role == Role::kRouter)
-    return false;
-  return std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) ==
-         graph.outputs.end();
-}
 
 struct Adapter {
   TensorId down = -1;  ///< A [rank, inputs]
@@ -75,19 +56,15 @@ void divide_adapter(const Graph& graph, const Node& node, const Adapter& adapter
 }  // namespace
 
 void add_lora(Graph& graph, const LoraForm& form) {
-  const bool all = form.targets == std::vector<std::string>{"all-linear"};
-  std::set<std::string> found, known;
+  std::set<std::string> known;
   std::vector<WeightSplit> splits;  // of the adapters
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     const TensorId x = inputs[0];
     std::vector<TensorId> outputs =
         b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
     if (!may_have_adapter(graph, node)) return outputs;
-    const std::string name = last_name(node.name);
-    known.insert(name);
-    if (!all && std::find(form.targets.begin(), form.targets.end(), name) == form.targets.end())
-      return outputs;
-    found.insert(name);
+    known.insert(layer_name(node));
+    if (!is_target(form.targets, layer_name(node))) return outputs;
     const Adapter adapter = add_adapter(b, node, x, outputs[0], form);
     divide_adapter(graph, node, adapter, splits);
     outputs[0] = adapter.sum;
@@ -95,18 +72,7 @@ void add_lora(Graph& graph, const LoraForm& form) {
   };
   for (Tensor& tensor : graph.tensors) tensor.frozen = tensor.kind == TensorKind::kWeight;
   Graph adapted_graph = Rewriter(graph, rule).run();
-  for (const std::string& target : form.targets) {
-    if (known.empty())
-      throw Error(ErrorKind::kInput,
-                  fmt::format("`lora-rank`: {} has no linear layer but the output layer, so it can "
-                              "have no adapters; use another model",
-                              graph.name));
-    if (!all && !found.contains(target))
-      throw Error(
-          ErrorKind::kInput,
-          fmt::format("`lora-targets`: {} has no linear layer '{}'; use all-linear, or {}",
-                      graph.name, shown_name(target), join({known.begin(), known.end()}, ", ")));
-  }
+  check_targets(graph, form.targets, known);
   copy_splits(graph, adapted_graph);
   adapted_graph.splits.insert(adapted_graph.splits.end(), splits.begin(), splits.end());
   graph = std::move(adapted_graph);

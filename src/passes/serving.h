@@ -2,6 +2,7 @@
 
 // One step of a decoder as serving software (vLLM, SGLang, TensorRT-LLM) runs it.
 
+#include <string>
 #include <vector>
 
 #include "graph/graph.h"
@@ -15,6 +16,16 @@ struct StepFusions {
   bool norms_quantize = false, gates_quantize = false, attention_quantizes = false;
   bool to_fp4 = false;          ///< also where that is FP4
   bool compiles_gates = false;  ///< gated activations are pointwise kernels of a compiler
+};
+
+/// Low-rank adapters of the requests of a step, beside linear layers. `rank` 0: there are none.
+struct StepAdapters {
+  int64_t rank = 0;                  ///< that the kernels compute
+  int64_t kept_rank = 0;             ///< that memory is kept for
+  int64_t slots = 1;                 ///< adapters that memory is kept for
+  int64_t used = 1;                  ///< different ones in the step
+  bool clears_buffer = false;        ///< see LoraRule
+  std::vector<std::string> targets;  ///< layers, see is_target
 };
 
 /// One step of a served model.
@@ -34,6 +45,7 @@ struct StepRequest {
   /// False for a pipeline stage other than the last one: no logits and no sampling.
   bool has_output_layer = true;
   StepFusions fusions;
+  StepAdapters adapters;
 };
 
 /// Builds the graph of one step from a decoder's graph of modules, of any batch and length. With

@@ -216,10 +216,11 @@ void ServingStep::norm(int32_t index) {
 }
 
 TensorId ServingStep::linear_of(std::vector<TensorId> inputs, QuantScheme scheme,
-                                const std::string& name) {
+                                const std::string& name, bool adapted) {
   if (scheme == QuantScheme::kNone) return op("linear", std::move(inputs), name);
   std::vector<Attribute> attributes = {{"scheme", scheme}};
-  if (is_quantized_before(inputs.front(), scheme)) attributes.push_back({"quantized_input", 1});
+  if (!adapted && is_quantized_before(inputs.front(), scheme))
+    attributes.push_back({"quantized_input", 1});
   return op("quantized_linear", std::move(inputs), name, std::move(attributes));
 }
 
@@ -270,7 +271,9 @@ TensorId ServingStep::product(const std::string& name, Role role,
   if (scheme != QuantScheme::kNone)
     inputs.push_back(b_.scales(name, scheme, checked_multiply(out, k), b_.current_segment()));
   if (first.inputs.size() > 2) inputs.push_back(b_.weight(name + ".bias", {out}, weight.dtype));
-  return linear_of(std::move(inputs), scheme, name);
+  const std::vector<int32_t> adapted = adapted_layers(linears);
+  const TensorId y = linear_of(std::move(inputs), scheme, name, !adapted.empty());
+  return adapted.empty() ? y : adapt(y, x, name, adapted);
 }
 
 /// The logits of the ranks' shares of the vocabulary.

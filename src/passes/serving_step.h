@@ -42,6 +42,10 @@ class ServingStep {
   void linear(int32_t node);
   void gather(int32_t node);
   void experts(int32_t node);
+  // serving_adapters.cc
+  std::vector<int32_t> adapted_layers(const std::vector<int32_t>& linears) const;
+  TensorId adapt(TensorId y, TensorId x, const std::string& name,
+                 const std::vector<int32_t>& layers);
   // serving_scan.cc
   void scan(int32_t node);
   void convolution(int32_t node);
@@ -75,8 +79,9 @@ class ServingStep {
     return request_.scheme_of ? request_.scheme_of(module, weight) : QuantScheme::kNone;
   }
   /// x · weightᵀ; `inputs` are the inputs of the operator linear, or quantized_linear if there is a
-  /// scheme.
-  TensorId linear_of(std::vector<TensorId> inputs, QuantScheme scheme, const std::string& name);
+  /// scheme. With `adapted`, other kernels read x too.
+  TensorId linear_of(std::vector<TensorId> inputs, QuantScheme scheme, const std::string& name,
+                     bool adapted = false);
   bool is_quantized_before(TensorId x, QuantScheme scheme) const;
   std::string_view writer_of(TensorId id) const;
   /// x · weightᵀ for one or several merged linear layers; `weight` is the role of the weight.

@@ -234,6 +234,16 @@ void add_drafts(Lines& lines, const GenerationForecast& f) {
                   format_seconds(d.time.value), format_bytes(d.weights_bytes)));
 }
 
+void add_adapters(Lines& lines, const GenerationForecast& f) {
+  if (!f.adapters) return;
+  const AdaptersForecast& a = *f.adapters;
+  lines.add("adapters",
+            fmt::format("{} of rank {}", format_integer(a.adapters), format_integer(a.rank)),
+            fmt::format("memory for {} of rank {}, {} a GPU; one comes from the host in {}",
+                        format_integer(a.max_loras), format_integer(a.max_lora_rank),
+                        format_bytes(a.reserved_bytes), format_seconds(a.load_s)));
+}
+
 }  // namespace
 
 std::string llm_table(const GenerationForecast& f, const TableStyle& style) {
@@ -245,6 +255,7 @@ std::string llm_table(const GenerationForecast& f, const TableStyle& style) {
   if (!f.cluster.empty() && f.ranks > 1) lines.add("cluster", "", f.cluster);
   add_vision(lines, f);
   add_drafts(lines, f);
+  add_adapters(lines, f);
   add_memory(lines, f);
   out += lines.text(style);
   if (f.vision && f.vision->images > 0)

@@ -89,6 +89,10 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
                 fmt::format("came from it at {:.3g} GB/s a GPU; room for {} tokens",
                             1e-9 * p.host_bytes_per_s, format_integer(p.host_capacity_tokens)));
   }
+  if (s.adapter_loads)
+    lines.add(
+        "adapters", fmt::format("{:.1f} in a step", s.mean_adapters.value_or(0)),
+        fmt::format("came from the host's memory {} times", format_integer(*s.adapter_loads)));
   if (s.replicas > 1)
     lines.add("replicas", format_integer(s.replicas),
               "cache and mean batch are those of one; load and rates those of all");

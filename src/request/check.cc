@@ -87,6 +87,28 @@ void check_scheduling(const Request& r) {
     refuse("`attention-dp-batching-wait-iters` needs `attention-dp-timeout-iters`");
 }
 
+/// Which steps are graphs, where that can make a difference.
+void check_graphs(const Request& r) {
+  const Execution& e = r.execution;
+  if (r.kind == RequestKind::kPass || (!e.cudagraph_mode && !e.max_cudagraph_capture_size)) return;
+  if (!e.cuda_graphs)
+    refuse(
+        "`cudagraph-mode` and `max-cudagraph-capture-size` have no effect with `cuda-graphs` off");
+  const SoftwareDef& software = software_def(e.software.value_or(default_server()));
+  const bool pieces = e.cudagraph_mode ? *e.cudagraph_mode == CudaGraphMode::kFullAndPiecewise
+                                       : software.server.captures_pieces;
+  if (e.max_cudagraph_capture_size && !pieces)
+    refuse(
+        fmt::format("`max-cudagraph-capture-size` has no effect with `cudagraph-mode` "
+                    "full_decode_only{}",
+                    e.cudagraph_mode ? "" : ", the default of " + software.title));
+  if (pieces && e.max_cudagraph_capture_size.value_or(software.server.captured_tokens) == 0)
+    refuse(
+        fmt::format("`cudagraph-mode` full_and_piecewise has no effect without "
+                    "`max-cudagraph-capture-size`: {} has no graphs of steps with prompts",
+                    software.title));
+}
+
 void check_software(const Request& r) {
   if (r.kind != RequestKind::kPass || r.mode != Mode::kTraining || !r.execution.software) return;
   const SoftwareDef& software = software_def(*r.execution.software);
@@ -95,7 +117,33 @@ void check_software(const Request& r) {
                        software_name(Software{})));
 }
 
+/// Adapters of the requests of a server.
+void check_served_adapters(const Request& r) {
+  const ServedAdapters& a = r.adapters;
+  if (r.lora_rank == 0) {
+    if (a.count > 1 || a.skew > 0 || a.max_loras || a.max_lora_rank)
+      refuse(
+          "`lora-adapters`, `lora-skew`, `max-loras` and `max-lora-rank` have no effect without "
+          "`lora-rank`");
+    if (names_adapters(r.load))
+      refuse("`trace` names adapters: state the rank of each with `lora-rank`");
+    return;
+  }
+  const SoftwareDef& software = software_def(r.execution.software.value_or(default_server()));
+  if (!software.serves())
+    refuse(
+        fmt::format("`lora-rank`: {} serves no adapters of requests; use another `software` ({})",
+                    software.title, join(server_software_names(), ", ")));
+  if (a.max_lora_rank && *a.max_lora_rank < r.lora_rank)
+    refuse(fmt::format("`max-lora-rank` {} is less than `lora-rank` {}", *a.max_lora_rank,
+                       r.lora_rank));
+  if (names_adapters(r.load) && (a.count > 1 || a.skew > 0))
+    refuse("`lora-adapters` and `lora-skew` have no effect: the `trace` names the adapters");
+  if (a.skew > 0 && a.count == 1) refuse("`lora-skew` has no effect without `lora-adapters`");
+}
+
 void check_adapters(const Request& r) {
+  if (r.kind != RequestKind::kPass) check_served_adapters(r);
   if (r.lora_rank > 0) return;
   if (r.lora_targets != Request{}.lora_targets)
     refuse("`lora-targets` has no effect without `lora-rank`");
@@ -262,6 +310,7 @@ void check_request(const Request& request) {
   check_software(request);
   check_counted_graphs(request);
   check_scheduling(request);
+  check_graphs(request);
   check_adapters(request);
   if (request.image_size && request.images == 0)
     refuse(

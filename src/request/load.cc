@@ -1,6 +1,7 @@
 #include "request/load.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/checked.h"
 
@@ -37,6 +38,21 @@ int64_t mean_prompt(const Request& request) {
 
 int64_t mean_output(const Request& request) {
   return mean(request.output, request.load.max_output);
+}
+
+bool names_adapters(const Load& load) {
+  return std::any_of(load.trace.begin(), load.trace.end(),
+                     [](const TraceRequest& r) { return r.adapter.has_value(); });
+}
+
+int64_t adapter_count(const Request& request) {
+  if (request.lora_rank == 0) return 0;
+  if (!names_adapters(request.load)) return request.adapters.count;
+  std::set<int64_t> named;
+  for (const TraceRequest& r : request.load.trace) {
+    if (r.adapter) named.insert(*r.adapter);
+  }
+  return static_cast<int64_t>(named.size());
 }
 
 int64_t client_count(const Request& request) {

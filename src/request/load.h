@@ -24,6 +24,12 @@ int64_t longest_prompt(const Request& request);
 int64_t mean_prompt(const Request& request);
 int64_t mean_output(const Request& request);
 
+/// Different low-rank adapters of the requests: those that a trace names, else as many as asked
+/// for; 0: they have none.
+int64_t adapter_count(const Request& request);
+/// Whether the requests of a trace name their adapters.
+bool names_adapters(const Load& load);
+
 /// Clients of all replicas.
 int64_t client_count(const Request& request);
 

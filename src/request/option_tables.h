@@ -17,6 +17,9 @@ std::vector<OptionDef> deployment_options();
 /// When a server looks for requests and starts them, and how it launches its steps.
 std::vector<OptionDef> scheduling_options();
 
+/// The adapters that the requests of a server have.
+std::vector<OptionDef> served_adapter_options();
+
 /// How many GPUs there are and how they share layers: the same for both. `otherwise`: what runs
 /// without a cluster.
 std::vector<OptionDef> cluster_options(const std::string& otherwise);

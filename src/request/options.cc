@@ -151,6 +151,12 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
            "with power-cap-w, else boost. Cool consumer cards run above their boost clock",
        .min = 10,
        .max = 10000},
+      {.name = "host",
+       .access = field<[](auto& r) -> auto& { return r.execution.host; }>(),
+       .default_value = "typical",
+       .help = "the host's speed: fast and slow ones take 0.7 and 1.5 times as long for launches, "
+               "between steps and for requests, where no option states the time",
+       .choices = choice_names<HostClass>()},
       {.name = "software",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.software; }>(),

@@ -321,6 +321,7 @@ std::vector<OptionDef> token_options() {
   std::vector<OptionDef> options = lengths_and_load();
   for (OptionDef& option : deployment_options()) options.push_back(std::move(option));
   for (OptionDef& option : scheduling_options()) options.push_back(std::move(option));
+  for (OptionDef& option : served_adapter_options()) options.push_back(std::move(option));
   return options;
 }
 

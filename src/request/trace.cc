@@ -21,7 +21,17 @@
 namespace tilecast {
 namespace {
 
-enum Field : uint8_t { kArrival, kPrompt, kOutput, kSession, kTurn, kThink, kHashIds, kFields };
+enum Field : uint8_t {
+  kArrival,
+  kPrompt,
+  kOutput,
+  kSession,
+  kTurn,
+  kThink,
+  kHashIds,
+  kAdapter,
+  kFields
+};
 
 /// A name of a field in files. Of several that a file has, the first counts.
 struct FieldName {
@@ -38,11 +48,11 @@ constexpr FieldName kNames[] = {
     {kOutput, "output_length"},    {kSession, "session"},
     {kSession, "session_id"},      {kTurn, "turn"},
     {kThink, "think_s"},           {kThink, "delay", 1e-3},
-    {kHashIds, "hash_ids"},
+    {kHashIds, "hash_ids"},        {kAdapter, "adapter"},
 };
 /// The names that messages use for what is missing.
-constexpr const char* kOwnNames[] = {"arrival_s", "prompt",  "output",  "session",
-                                     "turn",      "think_s", "hash_ids"};
+constexpr const char* kOwnNames[] = {"arrival_s", "prompt",  "output",   "session",
+                                     "turn",      "think_s", "hash_ids", "adapter"};
 
 /// What a row says of a field; null: nothing.
 struct Cell {
@@ -98,10 +108,10 @@ class Reader {
   }
 
   /// Words of a CSV file, words or numbers of JSON.
-  std::string session() const {
-    const Json& value = row_.cells[kSession].value;
+  std::string word(Field field) const {
+    const Json& value = row_.cells[field].value;
     if (value.is_string() && !is_not_finite(value)) return value.get<std::string>();
-    if (!value.is_number_integer()) fail(kSession, "a word or a whole number");
+    if (!value.is_number_integer()) fail(field, "a word or a whole number");
     return value.dump();
   }
 
@@ -173,7 +183,7 @@ std::vector<Row> csv_rows(std::string_view text, const std::string& path) {
       Json value = cell;
       if (name->field == kHashIds) {
         value = list_of(cell);
-      } else if (name->field != kSession) {
+      } else if (name->field != kSession && name->field != kAdapter) {
         // What is no number stays a text, which the reader refuses.
         if (const std::optional<double> number = table.find_number(r, column)) value = *number;
       }
@@ -232,13 +242,19 @@ struct Session {
   int64_t next_turn = 0;
 };
 
-TraceRequest request_of(const Reader& row, std::map<std::string, Session>& sessions) {
+/// Numbers of names, in the order of the file.
+struct Named {
+  std::map<std::string, Session> sessions;
+  std::map<std::string, int64_t> adapters;
+};
+
+TraceRequest request_of(const Reader& row, Named& named) {
   TraceRequest r{.prompt = row.tokens(kPrompt), .output = row.tokens(kOutput)};
   Session* session = nullptr;
   bool first = true;
   if (row.has(kSession)) {
-    const auto [found, added] =
-        sessions.try_emplace(row.session(), Session{static_cast<int64_t>(sessions.size()), 0, 0});
+    const auto [found, added] = named.sessions.try_emplace(
+        row.word(kSession), Session{static_cast<int64_t>(named.sessions.size()), 0, 0});
     session = &found->second;
     first = added;
     r.session = session->number;
@@ -264,6 +280,10 @@ TraceRequest request_of(const Reader& row, std::map<std::string, Session>& sessi
   }
   if (session != nullptr) session->arrival_s = r.arrival_s;
   if (row.has(kHashIds)) r.hash_ids = row.hash_ids();
+  if (row.has(kAdapter))
+    r.adapter =
+        named.adapters.try_emplace(row.word(kAdapter), static_cast<int64_t>(named.adapters.size()))
+            .first->second;
   return r;
 }
 
@@ -277,8 +297,8 @@ std::vector<TraceRequest> parse_trace(std::string_view text, const std::string& 
   const bool json = trim(text).starts_with('{');
   const std::vector<Row> rows = json ? json_rows(text, path) : csv_rows(text, path);
   std::vector<TraceRequest> trace;
-  std::map<std::string, Session> sessions;
-  for (const Row& row : rows) trace.push_back(request_of(Reader(path, row), sessions));
+  Named named;
+  for (const Row& row : rows) trace.push_back(request_of(Reader(path, row), named));
   if (trace.empty())
     throw Error(ErrorKind::kInput,
                 path + ": expected a line for each request after the header, found none");

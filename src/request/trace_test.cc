@@ -25,6 +25,23 @@ TEST(Trace, ReadsMooncakesLines) {
   EXPECT_FALSE(trace[1].session);
 }
 
+TEST(Trace, AdaptersAreNumberedByName) {
+  const auto trace = parsed(
+      "arrival_s,prompt,output,adapter\n"
+      "0,50,5,sql\n"
+      "1,50,5,\n"
+      "2,50,5,7\n"
+      "3,50,5,sql\n");
+  ASSERT_EQ(trace.size(), 4u);
+  EXPECT_EQ(trace[0].adapter, 0);
+  EXPECT_FALSE(trace[1].adapter);
+  EXPECT_EQ(trace[2].adapter, 1);
+  EXPECT_EQ(trace[3].adapter, 0);
+  EXPECT_ERROR(parsed("{\"timestamp\": 0, \"input_length\": 1, \"output_length\": 1, "
+                      "\"adapter\": []}"),
+               kInput, "t:1: 'adapter': expected a word or a whole number");
+}
+
 TEST(Trace, TurnsWithoutArrivalFollowTheAnswer) {
   const auto trace = parsed(
       "arrival_s,session,turn,prompt,output,think_s,hash_ids\n"

@@ -7,17 +7,29 @@
 #include <map>
 
 #include "base/number.h"
+#include "laws/constants.h"
 #include "ops/op_def.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 
+HostCosts host_costs(const Execution& execution) {
+  HostCosts costs = software_def(*execution.software).costs;
+  if (execution.host == HostClass::kTypical) return costs;
+  const HostConstants& host = bundled_laws().host;
+  const double ratio = execution.host == HostClass::kFast ? host.fast_ratio : host.slow_ratio;
+  for (double* cost : {&costs.host_launch_s, &costs.hip_graph_launch_s, &costs.step_overhead_s,
+                       &costs.sequence_overhead_s, &costs.request_overhead_s, &costs.request_turn_s,
+                       &costs.ngram_token_s})
+    *cost *= ratio;
+  return costs;
+}
+
 void complete(Execution& execution, Software default_software) {
   const Software software = software_version(execution.software.value_or(default_software),
                                              execution.software_version, "`software-version`");
   execution.software = software;
-  if (!execution.host_launch_s)
-    execution.host_launch_s = software_def(software).costs.host_launch_s;
+  if (!execution.host_launch_s) execution.host_launch_s = host_costs(execution).host_launch_s;
 }
 
 Conditions conditions_of(const Execution& execution, const Device& device) {

@@ -10,6 +10,7 @@
 #include "lower/program.h"
 #include "predict/predictor.h"
 #include "sim/timeline.h"
+#include "software/software.h"
 #include "tilecast/request.h"
 #include "tilecast/result.h"
 
@@ -21,6 +22,10 @@ struct Totals {
   double kernels_s = 0;    ///< sum of the kernels' times
   double host_wait_s = 0;  ///< time that the GPU waits for the host
 };
+
+/// What the software costs the request's host, whose class multiplies all of it. The software must
+/// have been filled in.
+HostCosts host_costs(const Execution& execution);
 
 /// Fills in the software and what depends on it, where the request leaves them out.
 void complete(Execution& execution, Software default_software);

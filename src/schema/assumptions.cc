@@ -86,8 +86,9 @@ void add_ranks(Words& words, const Forecast& f) {
 void add_software(Words& words, const Execution& e) {
   const SoftwareDef& software = software_def(e.software.value_or(Software{}));
   const std::string version = e.software_version.empty() ? "" : " " + printable(e.software_version);
-  words.push_back(fmt::format("{}{}, {:.3g} us of the host a launch", software.title, version,
-                              1e6 * e.host_launch_s.value_or(software.costs.host_launch_s)));
+  words.push_back(fmt::format("{}{}, {:.3g} us of a {} host a launch", software.title, version,
+                              1e6 * e.host_launch_s.value_or(software.costs.host_launch_s),
+                              choice_word(e.host)));
 }
 
 void add_machine(Words& words, const Execution& e) {
@@ -133,6 +134,12 @@ std::vector<std::string> assumptions(const GenerationForecast& f) {
                         ? "prefix cache by the rules of " + software_def(*e.software).title
                     : f.used.load.prefix_caching ? "no prefix cache, for its recurrent layers"
                                                  : "no prefix cache");
+  if (f.adapters)
+    words.push_back(
+        fmt::format("{} adapter{} in a step at most by the rules of {}, all in the "
+                    "host's memory, their kernels as batched products",
+                    format_integer(f.adapters->max_loras), f.adapters->max_loras == 1 ? "" : "s",
+                    software_def(*e.software).title));
   if (f.active_parameters != f.parameters && e.skew_percent)
     words.push_back(*e.skew_percent == 0 ? "even load of experts"
                                          : fmt::format("load of experts by a power law of {:.2f}",

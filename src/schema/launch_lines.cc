@@ -166,6 +166,8 @@ class ServerCommand {
     }
     if (!text.empty()) line_.command += (line_.command.empty() ? "" : " ") + text;
   }
+  /// The value of a name in braces.
+  void set(const char* name, int64_t value) { values_.emplace_back(name, std::to_string(value)); }
   /// `option`: what the candidate asks for, as Tilecast's options say it.
   void add_or_miss(const std::string& words, const std::string& option) {
     add(words);
@@ -221,6 +223,16 @@ void add_missed(ServerCommand& command, const Request& r) {
   }
 }
 
+/// Flags of low-rank adapters, with the software's values where the request states none.
+void add_adapters(ServerCommand& command, const LaunchWords& words, const Request& r) {
+  if (r.lora_rank == 0) return;
+  const LoraRule& rule = software_def(r.execution.software.value_or(default_server())).lora;
+  command.set("{max_loras}", r.adapters.max_loras.value_or(rule.max_loras));
+  command.set("{max_lora_rank}",
+              r.adapters.max_lora_rank.value_or(std::max(rule.max_lora_rank, r.lora_rank)));
+  command.add_or_miss(words.lora, fmt::format("--lora-rank {}", r.lora_rank));
+}
+
 /// Empty: no command of the software is known.
 std::vector<LaunchLine> server_lines(const ServedLayout& c, const Request& r) {
   const std::optional<Software> software = find_software(c.software);
@@ -254,6 +266,7 @@ std::vector<LaunchLine> server_lines(const ServedLayout& c, const Request& r) {
   command.add_given(words.max_num_batched_tokens, "{max_num_batched_tokens}",
                     std::optional(r.execution.max_num_batched_tokens));
   command.add_given(words.memory_share, "{memory_share}", r.execution.gpu_memory_utilization);
+  add_adapters(command, words, r);
   add_missed(command, r);
   return {std::move(command).line(c.software)};
 }

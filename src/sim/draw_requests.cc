@@ -1,5 +1,6 @@
 // Loads that are drawn: arrivals and lengths.
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/rng.h"
@@ -24,6 +25,20 @@ std::vector<RequestSpec> draw_requests(const RandomLoad& load) {
   const double stretch = at > 0 ? static_cast<double>(load.requests) / load.rate / at : 1;
   for (RequestSpec& r : requests) r.arrival_s *= stretch;
   return requests;
+}
+
+std::vector<int64_t> draw_adapters(size_t requests, int64_t count, double skew) {
+  std::vector<double> sums;
+  double sum = 0;
+  for (int64_t i = 1; i <= count; ++i)
+    sums.push_back(sum += std::pow(static_cast<double>(i), -skew));
+  Rng rng(1);
+  std::vector<int64_t> adapters(requests);
+  for (int64_t& adapter : adapters) {
+    const auto found = std::upper_bound(sums.begin(), sums.end() - 1, rng.uniform() * sum);
+    adapter = found - sums.begin();
+  }
+  return adapters;
 }
 
 }  // namespace tilecast

@@ -24,6 +24,8 @@ Engine::Engine(const ServerPool& pool, const EngineShared& shared, int64_t prefi
       lanes_(static_cast<size_t>(pool.limits.pp)),
       stage_free_(static_cast<size_t>(pool.limits.pp), 0) {
   limits_.max_num_seqs = (limits_.max_num_seqs + limits_.pp - 1) / limits_.pp;
+  if (limits_.max_adapters > 0)
+    adapter_slots_.assign(free_blocks_.size(), AdapterSlots(limits_.max_adapters));
   if (shared.prefix != nullptr) {
     for (const FreeBlocks& blocks : free_blocks_) {
       if (limits_.host_blocks > 0) host_caches_.emplace_back(limits_.host_blocks);
@@ -211,6 +213,7 @@ void Engine::begin(Lane& lane, double until_s) {
     take_unseen(lane);
     return wait(lane);
   }
+  use_adapters(lane);
   // Those who are held or not seen may be in one of the next steps.
   const bool alike = !held && lane.unseen.empty();
   if (limits_.schedules_ahead) look(lane);
@@ -230,6 +233,7 @@ void Engine::wait(Lane& lane) {
 void Engine::limit_work(const Lane& lane) {
   constexpr int64_t kMostWork = 100'000'000;
   shared_.work += 10;
+  for (const ServerState& state : lane.ranks) shared_.work += state.passed_over;
   for (const std::vector<Scheduled>& step : lane.step)
     shared_.work += static_cast<int64_t>(step.size());
   go_on("simulating a server");

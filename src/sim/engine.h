@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/adapter_slots.h"
 #include "sim/decode_run.h"
 #include "sim/scheduler.h"
 #include "sim/token_gaps.h"
@@ -52,6 +53,8 @@ class Engine {
   int64_t steps() const { return steps_; }
   int64_t decoded() const { return decoded_; }
   int64_t preemptions() const;
+  int64_t adapter_loads() const { return adapter_loads_; }
+  int64_t adapter_steps() const { return adapter_steps_; }
   const TokenGaps& gaps() const { return gaps_; }
   /// Adds what the prefix caches of its ranks have found, lost and kept.
   void add_prefix_use(PrefixUse& use) const;
@@ -85,6 +88,7 @@ class Engine {
     double decode_ended_s = 0;  ///< when the last step that decodes has ended
     /// Requests that the scheduler has not seen yet, with their ranks.
     std::vector<std::pair<size_t, size_t>> unseen;
+    int64_t adapter_loads = 0;   ///< of the rank with the most, before the next step
     int64_t unlooked_steps = 0;  ///< decode steps since prompts: it looks after every few
     bool goes_on = false;        ///< between two steps, the next of which is sure to come
     int64_t rank_wait_steps = 0, rank_batch_steps = 0;  ///< for which prompts have waited
@@ -98,6 +102,7 @@ class Engine {
   std::pair<Lane*, size_t> next_place();
   double host_blocks_s(const Lane& lane) const;
   void add_host_time(Lane& lane);
+  void use_adapters(Lane& lane);
   void begin(Lane& lane, double until_s);
   void wait(Lane& lane);
   void find_time(Lane& lane, int64_t steps);
@@ -125,16 +130,19 @@ class Engine {
 
   const ServerPool& pool_;
   EngineShared shared_;
-  ServerLimits limits_;                     ///< of one lane
-  std::deque<HostCache> host_caches_;       ///< by data-parallel rank; may be empty
-  double host_free_s_ = 0;                  ///< when the link to the host has ended its last read
-  std::vector<PrefixCache> prefix_caches_;  ///< by data-parallel rank; may be empty
-  std::vector<FreeBlocks> free_blocks_;     ///< by data-parallel rank
+  ServerLimits limits_;                      ///< of one lane
+  std::deque<HostCache> host_caches_;        ///< by data-parallel rank; may be empty
+  double host_free_s_ = 0;                   ///< when the link to the host has ended its last read
+  std::vector<PrefixCache> prefix_caches_;   ///< by data-parallel rank; may be empty
+  std::vector<AdapterSlots> adapter_slots_;  ///< by data-parallel rank; may be empty
+  std::vector<FreeBlocks> free_blocks_;      ///< by data-parallel rank
   std::vector<Lane> lanes_;
   std::vector<double> stage_free_;  ///< when each stage has ended its last step
   double next_s_ = std::numeric_limits<double>::infinity();
   int64_t in_flight_ = 0, steps_ = 0, decoded_ = 0;
-  int64_t vain_rounds_ = 0;  ///< in which no batch could run
+  int64_t adapter_loads_ = 0;
+  int64_t adapter_steps_ = 0;  ///< sum over steps of their different adapters, of the busiest rank
+  int64_t vain_rounds_ = 0;    ///< in which no batch could run
   double busy_s_ = 0, used_block_s_ = 0;
   TokenGaps gaps_;
 };

@@ -13,6 +13,7 @@ void Engine::describe(const ServerState& state, const std::vector<Scheduled>& st
   batch.decoding = 0;
   batch.decode_context = 0;
   batch.prompts.clear();
+  batch.adapters = 0;
   double context = 0;
   for (const Scheduled& s : step) {
     const ServedRequest& request = state.requests[s.request];
@@ -110,7 +111,36 @@ double Engine::host_blocks_s(const Lane& lane) const {
   return limits_.host_block_s * static_cast<double>(blocks);
 }
 
+/// Notes the adapters of the next step, and which of them it has to wait for.
+void Engine::use_adapters(Lane& lane) {
+  lane.adapter_loads = 0;
+  if (adapter_slots_.empty()) return;
+  std::vector<int64_t> adapters;
+  for (size_t r = 0; r < lane.ranks.size(); ++r) {
+    adapters.clear();
+    for (const Scheduled& s : lane.step[r]) {
+      const std::optional<int64_t>& adapter = lane.ranks[r].request(s.request).spec.adapter;
+      if (adapter && (adapters.empty() || adapters.back() != *adapter))
+        adapters.push_back(*adapter);
+    }
+    std::sort(adapters.begin(), adapters.end());
+    adapters.erase(std::unique(adapters.begin(), adapters.end()), adapters.end());
+    int64_t loads = 0;
+    for (const int64_t adapter : adapters) loads += adapter_slots_[r].use(adapter) ? 1 : 0;
+    lane.batches[r].adapters = static_cast<int64_t>(adapters.size());
+    lane.adapter_loads = std::max(lane.adapter_loads, loads);
+    adapter_loads_ += loads;
+  }
+}
+
+/// Copies that a step waits for: blocks of the host's memory, and adapters on all stages.
 void Engine::add_host_time(Lane& lane) {
+  const double load_s = limits_.adapter_load_s * static_cast<double>(lane.adapter_loads);
+  lane.adapter_loads = 0;
+  if (load_s > 0) {
+    for (double& stage_s : lane.stage_s) stage_s += load_s;
+    lane.step_s += load_s * static_cast<double>(lane.stage_s.size());
+  }
   const double read_s = host_blocks_s(lane);
   for (ServerState& state : lane.ranks) state.host_blocks = 0;
   if (read_s == 0) return;
@@ -125,7 +155,7 @@ void Engine::add_host_time(Lane& lane) {
 }
 
 void Engine::run(Lane& lane, bool undisturbed) {
-  lane.steps = undisturbed ? alike_steps(lane) : 1;
+  lane.steps = undisturbed && lane.adapter_loads == 0 ? alike_steps(lane) : 1;
   find_time(lane, lane.steps);
   add_host_time(lane);
   // Worth a run: a request has cut a jump, or batches take turns.
@@ -244,7 +274,12 @@ void Engine::account(Lane& lane, int64_t grown) {
   const double busy = lane.step_s * steps / static_cast<double>(lane.stage_s.size());
   busy_s_ += busy;
   steps_ += lane.steps;
-  for (const ServingBatch& batch : lane.batches) decoded_ += batch.decoding * lane.steps;
+  int64_t adapters = 0;
+  for (const ServingBatch& batch : lane.batches) {
+    decoded_ += batch.decoding * lane.steps;
+    adapters = std::max(adapters, batch.adapters);
+  }
+  adapter_steps_ += adapters * lane.steps;
   const int64_t used =
       limits_.cache_blocks * static_cast<int64_t>(free_blocks_.size()) - all_free();
   used_block_s_ += busy * (static_cast<double>(used) - 0.5 * static_cast<double>(grown));

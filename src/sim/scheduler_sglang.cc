@@ -5,13 +5,15 @@
 // running sequence writes a share (`new_token_ratio`) of what is left of its output, and the new
 // one all of it; the share starts at 0.7 and falls while decoding goes well. Where the cache is
 // full, the sequences with the least written are retracted to the end of the queue, and the share
-// rises. Blocks that requests have in common: src/sim/prefix_cache.h. Not modelled: the radix
-// tree's order of requests (lpm), --enable-mixed-chunk; without common blocks, what retracted
+// rises. A request whose adapter (LoRA) would be one more than max_loras_per_batch ends the
+// admission of all. Blocks that requests have in common: src/sim/prefix_cache.h. Not modelled: the
+// radix tree's order of requests (lpm), --enable-mixed-chunk; without common blocks, what retracted
 // requests leave in the tree.
 
 #include <algorithm>
 
 #include "base/check.h"
+#include "sim/adapter_slots.h"
 #include "sim/scheduler.h"
 
 namespace tilecast {
@@ -69,10 +71,12 @@ void schedule_prefill(ServerState& s, std::vector<Scheduled>& step) {
     s.chunked.reset();
     run_prompt(s, step, index, tokens);
   }
+  BatchAdapters adapters(s);
   while (!s.waiting.empty() && !s.chunked && left.open() &&
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
     const size_t index = s.waiting.front();
     ServedRequest& request = s.request(index);
+    if (!adapters.has_room(request)) break;
     const FoundPrefix found = s.find_prefix(request);
     const int64_t tokens = request.remaining() - found.blocks() * s.limits.block_tokens;
     const int64_t output = expected_output(request);
@@ -89,6 +93,7 @@ void schedule_prefill(ServerState& s, std::vector<Scheduled>& step) {
       break;
     s.hold_prefix(request, found);
     left.cache -= held;
+    adapters.add(request);
     s.waiting.pop_front();
     left.take(now, now < tokens ? 0 : output);
     run_prompt(s, step, index, now);

@@ -8,10 +8,13 @@
 // _balance_adp_requests in engine.cc), release 1.0, from memory. Beside sequences that generate,
 // prompts wait for batch_wait_timeout_iters steps, unless the step has batch_wait_max_tokens_ratio
 // of max_num_tokens.
+// Requests for whose adapter (LoRA) pages lack are passed over, those behind them may start
+// (capacityScheduler.cpp, from memory).
 // Blocks that requests have in common: src/sim/prefix_cache.h.
 // Not modelled: MAX_UTILIZATION, chunked context, early stop of generation; a request does not wait
 // for blocks that another one is computing.
 
+#include "sim/adapter_slots.h"
 #include "sim/scheduler.h"
 
 namespace tilecast {
@@ -30,12 +33,15 @@ int64_t startable_tokens(const ServerState& s) {
   int64_t budget = s.limits.max_num_batched_tokens - static_cast<int64_t>(s.running.size());
   int64_t slots = s.limits.max_num_seqs - static_cast<int64_t>(s.running.size());
   int64_t blocks = s.free.count, tokens = 0;
+  BatchAdapters adapters(s);
   for (const size_t index : s.waiting) {
     const ServedRequest& request = s.requests[index];
+    if (!adapters.has_room(request)) continue;
     const FoundPrefix found = s.find_prefix(request);
     const int64_t uncached = uncached_tokens(s, request, found);
     blocks -= s.blocks_to_admit(request, full_length(request), found);
     if (slots == 0 || uncached > budget || blocks < 0) break;
+    adapters.add(request);
     slots -= 1;
     budget -= uncached;
     tokens += uncached;
@@ -67,15 +73,24 @@ void schedule_trtllm(ServerState& s, std::vector<Scheduled>& step) {
     budget -= 1;
   }
   if (held) return;
-  while (!s.waiting.empty() && static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
-    const size_t index = s.waiting.front();
+  BatchAdapters adapters(s);
+  auto next = s.waiting.begin();
+  while (next != s.waiting.end() &&
+         static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
+    const size_t index = *next;
     ServedRequest& request = s.request(index);
+    if (!adapters.has_room(request)) {
+      s.passed_over += 1;
+      ++next;
+      continue;
+    }
     const FoundPrefix found = s.find_prefix(request);
     if (uncached_tokens(s, request, found) > budget) break;
     if (s.blocks_to_admit(request, full_length(request), found) > s.free.count) break;
     s.hold_prefix(request, found);
     if (!s.allocate(request, full_length(request))) break;
-    s.waiting.pop_front();
+    adapters.add(request);
+    next = s.waiting.erase(next);
     s.running.push_back(index);
     step.push_back({index, request.remaining()});
     budget -= request.remaining();

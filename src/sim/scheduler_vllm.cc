@@ -8,12 +8,14 @@
 // block, the one that was admitted last is preempted: it goes to the front of the waiting queue,
 // and a step that preempts admits nobody. Its full blocks stay in the prefix cache (on by default)
 // until others take them, the last tokens' first (SingleTypeKVCacheManager.free, block_pool.py):
-// checked with release 0.19.0. Blocks that requests have in common: src/sim/prefix_cache.h. Not
-// modelled: priorities, speculative decoding, long_prefill_token_threshold, asynchronous
-// scheduling.
+// checked with release 0.19.0. A request whose adapter has no place beside max_loras others (LoRA)
+// is put aside, and those behind it may start (scheduled_loras). Blocks that requests have in
+// common: src/sim/prefix_cache.h. Not modelled: priorities, speculative decoding,
+// long_prefill_token_threshold, asynchronous scheduling.
 
 #include <algorithm>
 
+#include "sim/adapter_slots.h"
 #include "sim/scheduler.h"
 
 namespace tilecast {
@@ -56,10 +58,17 @@ void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
     budget -= tokens;
   }
   if (preempted) return;
-  while (!s.waiting.empty() && budget > 0 &&
+  BatchAdapters adapters(s);
+  auto next = s.waiting.begin();
+  while (next != s.waiting.end() && budget > 0 &&
          static_cast<int64_t>(s.running.size()) < s.limits.max_num_seqs) {
-    const size_t index = s.waiting.front();
+    const size_t index = *next;
     ServedRequest& request = s.request(index);
+    if (!adapters.has_room(request)) {
+      s.passed_over += 1;
+      ++next;
+      continue;
+    }
     const FoundPrefix found = s.find_prefix(request);
     const int64_t known = request.computed + request.remaining();
     if (s.blocks_to_admit(request, known, found) > s.free.count) break;
@@ -68,7 +77,8 @@ void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
     const int64_t tokens = std::min(request.remaining(), budget);
     if (!s.allocate(request, request.computed + tokens)) break;
     publish(s, request, tokens);
-    s.waiting.pop_front();
+    adapters.add(request);
+    next = s.waiting.erase(next);
     s.running.push_back(index);
     step.push_back({index, tokens});
     budget -= tokens;

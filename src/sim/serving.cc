@@ -283,7 +283,7 @@ class ServingSimulation {
         times_.begin(), times_.end(),
         [](const RequestTimes& a, const RequestTimes& b) { return a.sent_s < b.sent_s; });
     ServingResult result = summarize(std::move(times_), static_cast<int64_t>(most_in_flight_));
-    int64_t steps = 0, decoded = 0;
+    int64_t steps = 0, decoded = 0, adapters = 0;
     double used = 0;
     TokenGaps gaps;
     for (const Engine& engine : main_->engines) {
@@ -292,13 +292,18 @@ class ServingSimulation {
       used += engine.used_block_s();
       result.preemptions += engine.preemptions();
       gaps.add(engine.gaps());
+      result.adapter_loads += engine.adapter_loads();
+      adapters += engine.adapter_steps();
     }
     result.itl = gaps.summary();
     result.prefix = (prefill_ ? *prefill_ : *main_).prefix_use(load_);
     const ServerLimits& limits = fleet_.pool.limits;
     const double busy_s = main_->busy_s();
     const auto servers = static_cast<double>(fleet_.pool.servers);
-    if (steps > 0) result.mean_batch = static_cast<double>(decoded) / static_cast<double>(steps);
+    if (steps > 0) {
+      result.mean_batch = static_cast<double>(decoded) / static_cast<double>(steps);
+      result.mean_adapters = static_cast<double>(adapters) / static_cast<double>(steps);
+    }
     // Sums of times round: a server that always works would be busy for 1.0000000000000002.
     const auto share_of = [&](double seconds) {
       return last > first ? std::min(1.0, seconds / (last - first)) : 0;

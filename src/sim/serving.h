@@ -29,7 +29,8 @@ struct RequestSpec {
   std::optional<size_t> next = {};
   /// What its prompt consists of, in ServingLoad::parts.
   size_t first_part = 0, part_count = 0;
-  uint64_t output_key = 0;  ///< ContentPart::key of its answer
+  uint64_t output_key = 0;              ///< ContentPart::key of its answer
+  std::optional<int64_t> adapter = {};  ///< number of its low-rank adapter
 };
 
 /// Tokens of a prompt that always come together. Prompts that begin with the same parts begin with
@@ -77,6 +78,11 @@ struct ServerLimits {
   int64_t host_blocks = 0;
   double host_block_s = 0;
   int64_t layers = 1;  ///< of the model; they are read one after the other
+  /// Low-rank adapters of requests that the GPU has at a time, also those of a step; 0: requests
+  /// have none. The least recently used make room; a step waits for those that it lacks, one after
+  /// the other.
+  int64_t max_adapters = 0;
+  double adapter_load_s = 0;  ///< of one, from the host's memory
   /// Full blocks of a preempted sequence stay in the prefix cache until others take them: where the
   /// scheduler has one (vLLM's).
   bool keeps_preempted = true;
@@ -116,6 +122,7 @@ struct ServingBatch {
   int64_t decoding = 0;       ///< sequences that compute one token each
   double decode_context = 0;  ///< tokens that each of them has in the cache, on average
   std::vector<PromptChunk> prompts;
+  int64_t adapters = 0;  ///< different ones of its sequences
 };
 
 /// Appends the seconds of a step on each stage of the pipeline. `ranks`: what each data-parallel
@@ -195,6 +202,8 @@ struct ServingResult {
   double cache_use = 0;        ///< share of the cache's blocks in use, mean over the busy time
   /// Busy share of the prefill workers; 0: there are none.
   double prefill_busy_share = 0;
+  int64_t adapter_loads = 0;   ///< by all servers that compute tokens after the first
+  double mean_adapters = 0;    ///< different ones in a step of these
   double mean_transfer_s = 0;  ///< from the end of a prefill to the other pool's getting the cache
   /// Of the servers that compute prompts; nullopt: requests have nothing in common, or the servers
   /// keep nothing.
@@ -214,6 +223,10 @@ struct RandomLoad {
   uint64_t seed = 1;
 };
 std::vector<RequestSpec> draw_requests(const RandomLoad& load);
+
+/// Which of `count` adapters each of so many requests or conversations has: the i-th with a
+/// probability of i^-skew over the sum of all. Seeded.
+std::vector<int64_t> draw_adapters(size_t requests, int64_t count, double skew);
 
 /// Tokens of a block of the cache. Throws Error{kUnsupported} where the software has no scheduler.
 int64_t default_block_tokens(Software software);

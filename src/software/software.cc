@@ -103,6 +103,15 @@ constexpr Entry<PrefixRule> kPrefixCache[] = {
     {"host_link_ratio", &PrefixRule::host_link_ratio, "1"},
 };
 
+constexpr Entry<LoraRule> kLora[] = {
+    {"max_loras", &LoraRule::max_loras, "1"},
+    {"max_lora_rank", &LoraRule::max_lora_rank, "1"},
+    {"adapts_all", &LoraRule::adapts_all},
+    {"computes_kept_rank", &LoraRule::computes_kept_rank},
+    {"clears_buffer", &LoraRule::clears_buffer},
+    {"load_matrix_s", &LoraRule::load_matrix_s, "s"},
+};
+
 constexpr Entry<LaunchWords> kLaunch[] = {
     {"command", &LaunchWords::command},
     {"tp", &LaunchWords::tp},
@@ -118,6 +127,7 @@ constexpr Entry<LaunchWords> kLaunch[] = {
     {"max_num_seqs", &LaunchWords::max_num_seqs},
     {"max_num_batched_tokens", &LaunchWords::max_num_batched_tokens},
     {"memory_share", &LaunchWords::memory_share},
+    {"lora", &LaunchWords::lora},
 };
 
 constexpr Entry<SoftwareStack> kMemory[] = {
@@ -169,7 +179,8 @@ void take(const SoftwareValue& v, int64_t& to) {
 /// known.
 struct Row {
   SoftwareDef def;
-  uint64_t support = 0, traits = 0, costs = 0, server = 0, prefix_cache = 0, launch = 0, memory = 0;
+  uint64_t support = 0, traits = 0, costs = 0, server = 0, prefix_cache = 0, lora = 0, launch = 0,
+           memory = 0;
 };
 
 template <typename Section, size_t Count>
@@ -197,6 +208,7 @@ void set_value(Row& row, const SoftwareValue& v) {
   if (v.section == "server") return set_entry(v, kServer, def.server, row.server);
   if (v.section == "prefix_cache")
     return set_entry(v, kPrefixCache, def.prefix_cache, row.prefix_cache);
+  if (v.section == "lora") return set_entry(v, kLora, def.lora, row.lora);
   if (v.section == "launch") return set_entry(v, kLaunch, def.launch, row.launch);
   if (v.section == "memory") return set_entry(v, kMemory, def.memory, row.memory);
   if (v.section == "versions") {
@@ -279,12 +291,13 @@ void check_row(const Row& row) {
   require_all(row, "costs", kCosts, row.costs);
   require_all(row, "memory", kMemory, row.memory);
   if (def.serves() != !def.cache_rule.empty() || def.serves() != (row.server != 0) ||
-      def.serves() != (row.prefix_cache != 0))
+      def.serves() != (row.prefix_cache != 0) || def.serves() != (row.lora != 0))
     refuse("scheduler",
-           "a server has a scheduler, a cache_rule and sections server and prefix_cache");
+           "a server has a scheduler, a cache_rule and sections server, prefix_cache and lora");
   if (def.serves()) {
     require_all(row, "server", kServer, row.server);
     require_all(row, "prefix_cache", kPrefixCache, row.prefix_cache);
+    require_all(row, "lora", kLora, row.lora);
   }
   if (row.launch == 0) return;
   if (!def.serves() || def.launch.command.find("{model}") == std::string::npos)
@@ -401,7 +414,7 @@ void add_file(const JsonObject& file, std::deque<std::string>& names,
                                                   "scheduler", "cache_rule"};
   std::vector<std::string> known = kWords;
   for (const char* key : {"schema_version", "versions", "earlier", "support", "traits", "costs",
-                          "server", "prefix_cache", "launch", "memory"})
+                          "server", "prefix_cache", "lora", "launch", "memory"})
     known.emplace_back(key);
   file.reject_unknown(known);
   (void)file.integer({"schema_version"}, 1, 1);
@@ -416,6 +429,7 @@ void add_file(const JsonObject& file, std::deque<std::string>& names,
   add_section(file, name, "costs", kCosts, values);
   add_section(file, name, "server", kServer, values);
   add_section(file, name, "prefix_cache", kPrefixCache, values);
+  add_section(file, name, "lora", kLora, values);
   add_section(file, name, "launch", kLaunch, values);
   add_section(file, name, "memory", kMemory, values);
   add_earlier(file, name, names, values);

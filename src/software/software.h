@@ -117,6 +117,19 @@ struct PrefixRule {
   bool operator==(const PrefixRule&) const = default;
 };
 
+/// How a server runs low-rank adapters of requests (LoRA).
+struct LoraRule {
+  int64_t max_loras = 0;      ///< different ones in a step, which are in the GPU's memory
+  int64_t max_lora_rank = 0;  ///< that memory is kept for; 0: that of the adapters
+  bool adapts_all = false;    ///< all layers that may have an adapter run its kernels, and memory
+                              ///< is kept for them; else those that adapters have
+  bool computes_kept_rank = false;  ///< kernels multiply by all ranks that memory is kept for
+  bool clears_buffer = false;  ///< a kernel fills what lies between the two products with zeros
+  double load_matrix_s = 0;    ///< of the host, for each matrix of an adapter that is loaded
+
+  bool operator==(const LoraRule&) const = default;
+};
+
 /// How a server is started from a shell. Words of options, in which a name in braces stands for a
 /// value; "": no flag sets it.
 struct LaunchWords {
@@ -126,6 +139,7 @@ struct LaunchWords {
   std::string bf16, fp16, fp8;  ///< dtype of the weights
   std::string fp8_cache;
   std::string max_model_len, max_num_seqs, max_num_batched_tokens, memory_share;  ///< also {…}
+  std::string lora;  ///< {max_loras}, {max_lora_rank}
 
   bool operator==(const LaunchWords&) const = default;
 };
@@ -181,6 +195,7 @@ struct SoftwareDef {
   HostCosts costs;
   ServerDefaults server;    ///< where it serves
   PrefixRule prefix_cache;  ///< where it serves
+  LoraRule lora;            ///< where it serves
   LaunchWords launch;       ///< of a server; its command may be "": it is not known
   SoftwareStack memory;
 

@@ -12,7 +12,7 @@ namespace tilecast {
 namespace {
 
 /// What a key stands for, so that equal numbers of two kinds differ.
-enum ContentKind : uint64_t { kHashId = 1, kSystemPrompt, kPrompt, kAnswer };
+enum ContentKind : uint64_t { kHashId = 1, kSystemPrompt, kPrompt, kAnswer, kAdapterNumber };
 uint64_t key_of(ContentKind kind, int64_t number) {
   return mix_keys(kind, static_cast<uint64_t>(number));
 }
@@ -24,13 +24,18 @@ struct Conversation {
   int64_t tokens = 0;  ///< of the prompt
 };
 
+/// The keys and values of the same tokens differ from one adapter to the next.
+uint64_t key_under(const TraceRequest& r, uint64_t key) {
+  return r.adapter ? mix_keys(key, key_of(kAdapterNumber, *r.adapter)) : key;
+}
+
 std::vector<ContentPart> parts_of_hashes(const TraceRequest& r, int64_t index, int64_t block) {
   std::vector<ContentPart> parts;
   int64_t left = r.prompt;
   for (const int64_t id : r.hash_ids) {
     const int64_t tokens = std::min(block, left);
     if (tokens == 0) break;
-    parts.push_back({key_of(kHashId, id), tokens});
+    parts.push_back({key_under(r, key_of(kHashId, id)), tokens});
     left -= tokens;
   }
   if (left > 0) parts.push_back({key_of(kPrompt, index), left});
@@ -50,7 +55,8 @@ class CommonPrompts {
                      .session = r.session,
                      .follows = r.follows,
                      .think_s = r.think_s,
-                     .output_key = key_of(kAnswer, number)};
+                     .output_key = key_of(kAnswer, number),
+                     .adapter = r.adapter};
     Conversation* before = nullptr;
     bool first = true;
     if (r.session) {
@@ -83,8 +89,10 @@ class CommonPrompts {
     int64_t known = 0;
     if (before == nullptr && asked_.prefix_len > 0 && r.session) {
       known = asked_.prefix_len;
-      parts.push_back({key_of(kSystemPrompt, *r.session % asked_.num_prefixes), known});
-    } else if (before != nullptr && r.prompt >= before->tokens) {
+      parts.push_back(
+          {key_under(r, key_of(kSystemPrompt, *r.session % asked_.num_prefixes)), known});
+    } else if (before != nullptr && r.prompt >= before->tokens &&
+               load_.requests[before->last].adapter == r.adapter) {
       parts = before->prompt;
       known = before->tokens;
       const int64_t answer = load_.requests[before->last].output;

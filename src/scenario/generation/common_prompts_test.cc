@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+#include <set>
+
 #include "scenario/generation/offered_load.h"
 #include "sim/prefix_pieces.h"
 #include "test_support.h"
@@ -45,6 +48,43 @@ TEST(CommonPrompts, ATurnBeginsWithTheOneBefore) {
   TraceRequest other = turn(150, 20);
   other.session = 1;
   EXPECT_EQ(found_tokens({turn(100, 20), other}), 0);
+}
+
+TEST(CommonPrompts, RequestsOfDifferentAdaptersHaveNothingInCommon) {
+  const auto row = [](std::optional<int64_t> adapter) {
+    return TraceRequest{.prompt = 512, .output = 4, .hash_ids = {1}, .adapter = adapter};
+  };
+  EXPECT_EQ(found_tokens({row(1), row(1)}), 511);
+  EXPECT_EQ(found_tokens({row(1), row(2)}), 0);
+  EXPECT_EQ(found_tokens({row(1), row({})}), 0);
+  const auto turn = [](int64_t prompt, int64_t adapter) {
+    return TraceRequest{
+        .prompt = prompt, .output = 20, .session = 0, .follows = true, .adapter = adapter};
+  };
+  EXPECT_EQ(found_tokens({turn(100, 1), turn(150, 1)}), 119);
+  EXPECT_EQ(found_tokens({turn(100, 1), turn(150, 2)}), 0);
+}
+
+TEST(CommonPrompts, AConversationKeepsItsAdapter) {
+  Request request{.kind = RequestKind::kServe, .prompt = 100, .output = 10};
+  request.load.rate = 4;
+  request.load.requests = 300;
+  const std::vector<RequestSpec> plain = make_load(request).requests;
+  request.lora_rank = 16;
+  request.adapters.count = 5;
+  const std::vector<RequestSpec> single = make_load(request).requests;
+  std::set<int64_t> adapters;
+  for (size_t i = 0; i < single.size(); ++i) {
+    EXPECT_EQ(single[i].arrival_s, plain[i].arrival_s) << "the rest of the load stays";
+    EXPECT_EQ(single[i].prompt, plain[i].prompt);
+    adapters.insert(single[i].adapter.value());
+  }
+  EXPECT_EQ(adapters.size(), 5U);
+  request.load.session_turns = 3;
+  const std::vector<RequestSpec> turns = make_load(request).requests;
+  for (const RequestSpec& r : turns) {
+    if (r.next) EXPECT_EQ(turns[*r.next].adapter, r.adapter);
+  }
 }
 
 TEST(CommonPrompts, DrawnSessionsGrowAndBeginWithOneOfTheSystemPrompts) {

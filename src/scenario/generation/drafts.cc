@@ -112,6 +112,7 @@ void Drafter::use_model(const std::string& name) {
   request_.parallel.ep = 1;
   request_.parallel.nodes.reset();
   request_.deployment = {};
+  request_.lora_rank = 0;
   gpu_ = ref_of_device(served_.device);
   smaller_ = std::make_unique<ServedModel>(served_.forecaster, *model_, gpu_, request_);
   weights_bytes_ = tilecast::weights_bytes(step_graph(*smaller_, {{1, 1, 1}}));
@@ -182,7 +183,7 @@ Interval Drafter::draft(int64_t sequences, int64_t past) const {
   const int64_t tokens = served_.asked.deployment.speculation.tokens;
   if (method_.method == DraftMethod::kNgram) {
     // The host searches one sequence after the other, while the GPU waits for the draft.
-    const double each = software_def(*served_.asked.execution.software).costs.ngram_token_s;
+    const double each = host_costs(served_.asked.execution).ngram_token_s;
     const double seconds = each * static_cast<double>(sequences) * static_cast<double>(past);
     return {seconds, seconds, seconds};
   }

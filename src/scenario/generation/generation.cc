@@ -14,6 +14,7 @@
 #include "scenario/generation/generation_memory.h"
 #include "scenario/generation/generation_scenario.h"
 #include "scenario/generation/offered_load.h"
+#include "scenario/generation/served_adapters.h"
 #include "scenario/generation/served_model.h"
 #include "scenario/generation/served_stages.h"
 #include "scenario/generation/server.h"
@@ -49,6 +50,7 @@ class Generation {
     GenerationForecast f;
     describe_request(f);
     add_facts(f, served_);
+    f.adapters = describe_adapters(served_);
     time_request(f);
     f.tokens_per_s = static_cast<double>(o_.batch * o_.output) / f.request.value;
     add_totals(f);

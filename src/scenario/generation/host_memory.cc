@@ -11,7 +11,7 @@
 
 namespace tilecast {
 
-double host_bytes_per_s(const ServedModel& served) {
+double host_bytes_per_s(const ServedModel& served, const char* option) {
   double link = 0;
   bool coherent = false;
   for (const Link& each : served.device.links) {
@@ -22,9 +22,9 @@ double host_bytes_per_s(const ServedModel& served) {
   }
   if (link == 0)
     throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: `kv-offloading-size` needs the rate of its link to the host; its "
-                            "file names no link of kind pcie",
-                            served.device.id));
+                fmt::format("{}: `{}` needs the rate of its link to the host; its file names no "
+                            "link of kind pcie",
+                            served.device.id, option));
   return link * software_def(*served.asked.execution.software).prefix_cache.host_link_ratio;
 }
 

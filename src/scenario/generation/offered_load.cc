@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <unordered_map>
 
 #include "base/checked.h"
 #include "ops/op_def.h"
@@ -30,7 +31,7 @@ Request typical_request(const Request& o) {
   Request typical = o;
   Execution& e = typical.execution;
   complete(e, default_server());
-  const HostCosts& costs = software_def(*e.software).costs;
+  const HostCosts costs = host_costs(e);
   if (!e.step_overhead_s) e.step_overhead_s = costs.step_overhead_s;
   if (!e.sequence_overhead_s) e.sequence_overhead_s = costs.sequence_overhead_s;
   if (o.kind != RequestKind::kServe) return typical;
@@ -106,27 +107,45 @@ std::vector<TraceRequest> drawn_sessions(const Request& o, int64_t count) {
   return rows;
 }
 
+/// Each conversation keeps the adapter of its first turn; requests without one count as one each.
+void draw_row_adapters(std::vector<TraceRequest>& rows, const Request& o) {
+  const std::vector<int64_t> adapters =
+      draw_adapters(rows.size(), o.adapters.count, o.adapters.skew);
+  std::unordered_map<int64_t, int64_t> of_session;
+  for (size_t i = 0; i < rows.size(); ++i)
+    rows[i].adapter = rows[i].session
+                          ? of_session.try_emplace(*rows[i].session, adapters[i]).first->second
+                          : adapters[i];
+}
+
 }  // namespace
 
 ServingLoad make_load(const Request& o) {
   const int64_t count = request_count(o);
   ServingLoad load;
   load.concurrency = client_count(o);
-  if (has_common_prompts(o)) {
-    const std::vector<TraceRequest> rows =
-        o.load.trace.empty() ? drawn_sessions(o, count) : std::vector<TraceRequest>{};
-    const std::span<const TraceRequest> all = rows.empty() ? o.load.trace : rows;
-    add_common_prompts(load, all.first(static_cast<size_t>(count)), o.load);
-    return load;
-  }
-  if (o.load.trace.empty()) {
+  const bool draws_adapters = o.lora_rank > 0 && !names_adapters(o.load);
+  const bool common = has_common_prompts(o);
+  if (o.load.trace.empty() && !common && !draws_adapters) {
     load.requests = drawn(o, count, o.load.rate);
     return load;
   }
-  for (int64_t i = 0; i < count; ++i) {
-    const TraceRequest& r = o.load.trace[static_cast<size_t>(i)];
-    load.requests.push_back({r.arrival_s, r.prompt, r.output});
+  std::vector<TraceRequest> own;
+  std::span<const TraceRequest> rows = o.load.trace;
+  if (rows.empty()) rows = own = drawn_sessions(o, count);
+  rows = rows.first(static_cast<size_t>(count));
+  if (draws_adapters) {
+    if (own.empty()) own.assign(rows.begin(), rows.end());
+    draw_row_adapters(own, o);
+    rows = own;
   }
+  if (common) {
+    add_common_prompts(load, rows, o.load);
+    return load;
+  }
+  for (const TraceRequest& r : rows)
+    load.requests.push_back(
+        {.arrival_s = r.arrival_s, .prompt = r.prompt, .output = r.output, .adapter = r.adapter});
   return load;
 }
 

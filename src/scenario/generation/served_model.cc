@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "base/text.h"
+#include "passes/adapted_layers.h"
 #include "scenario/generation/drafts.h"
 #include "scenario/generation/offered_load.h"
 #include "scenario/generation/step_graph.h"
@@ -52,6 +54,7 @@ void ServedModel::build(const ServedModel* base) {
       base != nullptr && base->dtype() == dtype() && (base->asked.execution.pp > 1) == single;
   modules = built ? base->modules : model.build({.dtype = dtype(), .single_layers = single});
   modules.name = model.name;  // for messages
+  if (asked.lora_rank > 0) check_targets(modules, split(asked.lora_targets, ','));
   skew_percent = served_skew(asked, modules);
   plan = server_ranks(model, device, asked, modules);
   stages = divide_stages(*this);

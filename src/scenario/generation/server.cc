@@ -10,6 +10,7 @@
 #include "scenario/generation/generation_memory.h"
 #include "scenario/generation/host_memory.h"
 #include "scenario/generation/offered_load.h"
+#include "scenario/generation/served_adapters.h"
 #include "scenario/generation/single_request.h"
 #include "scenario/generation/step_costs.h"
 #include "software/server_start.h"
@@ -73,6 +74,7 @@ ServerLimits server_limits(const ServedModel& served) {
   limits.prefix_caching = limits.prefix_caching && served.decoder().recurrent_layers == 0;
   if (served.asked.load.kv_offloading_bytes > 0 && limits.prefix_caching)
     add_host_memory(limits, served);
+  add_adapters(limits, served);
   limits.dp = served.plan.dp;
   limits.pp = served.plan.pp;
   limits.tokens_per_step = tokens_per_step(served.asked.deployment.speculation);
@@ -156,6 +158,10 @@ GenerationForecast::Serving describe(const ServingResult& s, const ServingLoad& 
   result.busy_share = s.busy_share;
   result.cache_use = s.cache_use;
   result.preemptions = s.preemptions;
+  if (request.lora_rank > 0) {
+    result.adapter_loads = s.adapter_loads;
+    result.mean_adapters = s.mean_adapters;
+  }
   result.keeps_up = s.keeps_up;
   result.gpus = all_gpus(request);
   result.replicas = request.deployment.replicas;

@@ -148,9 +148,13 @@ StepCosts::StepCosts(const ServedModel& served, size_t part, const std::vector<i
       draft_fresh_(grid<2>(
           KnownTimes::What::kDraftFresh,
           [this](const auto& x) { return served_.drafter->pass({{x[0], x[1], 0}}).value; })),
+      adapters_(grid<2>(
+          KnownTimes::What::kAdapters,
+          [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kAdapters, false, x[1]); })),
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),
-                   require_op("data_reduce_scatter")} {
+                   require_op("data_reduce_scatter")},
+      adapters_ops_{require_op("lora_shrink"), require_op("lora_expand")} {
   const Graph graph = step_graph(served, {{1, 1, 1}}, part);
   launches_ = count_launches(lower(graph));
   if (served_.stages[part].layers.has_start)
@@ -166,6 +170,9 @@ double StepCosts::images_s() const {
 }
 
 StepCosts::Kind StepCosts::kind_of(const Node& node) const {
+  if (std::find(std::begin(adapters_ops_), std::end(adapters_ops_), node.op) !=
+      std::end(adapters_ops_))
+    return Kind::kAdapters;
   if (node.role == Role::kGroup) return Kind::kGroup;
   if (node.role == Role::kOutput) return Kind::kHead;
   const bool shared =
@@ -174,18 +181,20 @@ StepCosts::Kind StepCosts::kind_of(const Node& node) const {
   return shared ? Kind::kExperts : Kind::kRest;
 }
 
-const StepKernels& StepCosts::kernels_of(const StepGroup& group) {
+const StepKernels& StepCosts::kernels_of(const StepGroup& group, int64_t adapters) {
   constexpr size_t kKept = 8;
   for (const auto& [of, kernels] : recent_) {
-    if (of == group) return kernels;
+    if (of == std::pair(group, adapters)) return kernels;
   }
   if (recent_.size() == kKept) recent_.pop_front();
-  return recent_.emplace_back(group, step_kernels(served_, {group}, part_)).second;
+  return recent_
+      .emplace_back(std::pair(group, adapters), step_kernels(served_, {group}, part_, adapters))
+      .second;
 }
 
-double StepCosts::kind_s(const StepGroup& group, Kind kind, bool decode) {
+double StepCosts::kind_s(const StepGroup& group, Kind kind, bool decode, int64_t adapters) {
   const auto wanted = [&](const Launch& l) { return kind_of(*l.node) == kind; };
-  return kernel_seconds(served_, kernels_of(group), {.decode = decode, .wanted = wanted});
+  return kernel_seconds(served_, kernels_of(group, adapters), {.decode = decode, .wanted = wanted});
 }
 
 double StepCosts::prompts_s(const std::vector<PromptChunk>& prompts, bool fresh) {
@@ -246,7 +255,8 @@ double StepCosts::drafts_s(const ServingBatch& batch) {
 }
 
 double StepCosts::seconds(std::span<const ServingBatch> ranks) {
-  double tokens = 0, all_tokens = 0, sequences = 0, running = 0, starts = 0, drafts = 0;
+  double tokens = 0, all_tokens = 0, sequences = 0, running = 0, starts = 0, drafts = 0,
+         adapters = 0;
   const bool makes_drafts = served_.drafter != nullptr && served_.stages[part_].layers.has_end;
   bool decodes = true;
   for (const ServingBatch& batch : ranks) {
@@ -259,6 +269,7 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     sequences = std::max(sequences, decoding + static_cast<double>(batch.prompts.size()));
     running = std::max(
         running, static_cast<double>(batch.decoding) + static_cast<double>(batch.prompts.size()));
+    adapters = std::max(adapters, static_cast<double>(batch.adapters));
     if (makes_drafts) drafts = std::max(drafts, drafts_s(batch));
     if (batch.prompts.empty()) continue;
     decodes = false;
@@ -271,6 +282,7 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
   const LayerRange& layers = served_.stages[part_].layers;
   double seconds = rest_.at({tokens});
   if (layers.has_end) seconds += head_.at({sequences});
+  if (adapters > 0) seconds += adapters_.at({tokens, adapters});
   seconds += longest.decode_s;
   seconds += longest.prompts_s;
   const bool graphs = served_.asked.execution.cuda_graphs && decodes;

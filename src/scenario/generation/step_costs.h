@@ -71,7 +71,8 @@ class KnownTimes {
     kLater,
     kDraft,
     kDraftFresh,
-    kImages
+    kImages,
+    kAdapters
   };
   using Sizes = std::array<int64_t, 3>;
   /// The known time, else what `value` returns.
@@ -99,11 +100,12 @@ class StepCosts {
 
  private:
   /// Sizes that a kernel's time depends on: its group, the sequences, the tokens of the rank, the
-  /// tokens of all data-parallel ranks (kExperts; without such ranks these are part of kRest).
-  enum class Kind { kGroup, kHead, kRest, kExperts };
+  /// tokens of all data-parallel ranks (kExperts; without such ranks these are part of kRest), the
+  /// tokens of the rank and the different adapters of their sequences.
+  enum class Kind { kGroup, kHead, kRest, kExperts, kAdapters };
   Kind kind_of(const Node& node) const;
-  double kind_s(const StepGroup& group, Kind kind, bool decode);
-  const StepKernels& kernels_of(const StepGroup& group);
+  double kind_s(const StepGroup& group, Kind kind, bool decode, int64_t adapters = 1);
+  const StepKernels& kernels_of(const StepGroup& group, int64_t adapters);
   double images_s() const;
   template <size_t D, typename Value>
   LazyGrid<D> grid(KnownTimes::What what, Value value);
@@ -121,7 +123,7 @@ class StepCosts {
   KnownTimes& known_;
   std::shared_ptr<const GridKnots> knots_;
   /// The last steps that were asked for: kernels of several kinds come from one.
-  std::deque<std::pair<StepGroup, StepKernels>> recent_;
+  std::deque<std::pair<std::pair<StepGroup, int64_t>, StepKernels>> recent_;
   int64_t tokens_of_decode_;  ///< that a sequence computes in a decode step: 1, or a draft's too
   LazyGrid<1> rest_, head_, experts_, decode_experts_, send_;
   LazyGrid<2> decode_;  ///< sequences; keys of each, including the new token
@@ -129,9 +131,11 @@ class StepCosts {
   LazyGrid<3> later_;   ///< prompts; new tokens and cached tokens of each
   /// Drafts of a decode step, by sequences and keys; of new prompts, by prompts and tokens.
   LazyGrid<2> draft_, draft_fresh_;
-  double images_s_ = 0;  ///< the vision tower for the images of one prompt
+  LazyGrid<2> adapters_;  ///< tokens; different adapters
+  double images_s_ = 0;   ///< the vision tower for the images of one prompt
   StepLaunches launches_;
   OpId experts_ops_[5];
+  OpId adapters_ops_[2];
 };
 
 }  // namespace tilecast

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 
+#include "base/checked.h"
 #include "base/text.h"
 #include "memory/by_purpose.h"
 #include "passes/exchange.h"
 #include "passes/stage.h"
+#include "scenario/generation/served_adapters.h"
 
 namespace tilecast {
 namespace {
@@ -40,6 +42,12 @@ StepFusions fusions_of(const ServedModel& served) {
           .attention_quantizes = traits.fuses_quantization_with_attention,
           .to_fp4 = traits.fuses_fp4_quantization,
           .compiles_gates = traits.compiles_gates};
+}
+
+int64_t sequences_of(const std::vector<StepGroup>& groups) {
+  int64_t sequences = 0;
+  for (const StepGroup& group : groups) sequences = checked_add(sequences, group.sequences);
+  return sequences;
 }
 
 StepRequest step_request(const ServedModel& served, std::vector<StepGroup> groups) {
@@ -86,13 +94,16 @@ ServedStage stage_of_layers(const ServedModel& served, const LayerRange& layers)
           .share = shard(part_of(with_own_experts(served), layers), served.plan.tp)};
 }
 
-Graph step_graph(const ServedModel& served, std::vector<StepGroup> groups, size_t stage) {
-  return step_graph(served, served.stages[stage], std::move(groups));
+Graph step_graph(const ServedModel& served, std::vector<StepGroup> groups, size_t stage,
+                 std::optional<int64_t> adapters) {
+  const int64_t used = adapters ? *adapters : most_adapters(served.asked, sequences_of(groups));
+  return step_graph(served, served.stages[stage], std::move(groups), used);
 }
 
 Graph step_graph(const ServedModel& served, const ServedStage& layers,
-                 std::vector<StepGroup> groups) {
+                 std::vector<StepGroup> groups, int64_t adapters) {
   StepRequest request = step_request(served, std::move(groups));
+  if (adapters > 0) request.adapters = step_adapters(served.asked, adapters);
   request.has_output_layer = layers.layers.has_end;
   Graph graph = fuse(layers.share, request);
   if (served.precision.as_stored)

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "devices/vendor.h"
+#include "scenario/generation/served_adapters.h"
 #include "scenario/hidden_latency.h"
 
 namespace tilecast {
@@ -62,14 +63,15 @@ void add_seconds(Totals& totals, double more_s) {
   seconds = {seconds.value + more_s, seconds.low + more_s, seconds.high + more_s};
 }
 
+/// `adapters` as in step_graph.
 TimedStep time_share(const ServedModel& served, const ServedStage& layers,
-                     std::vector<StepGroup> groups, StepLaunch launch) {
+                     std::vector<StepGroup> groups, StepLaunch launch, int64_t adapters) {
   const bool decode = decodes(served, groups);
   double tokens = 0;
   for (const StepGroup& group : groups)
     tokens += static_cast<double>(group.sequences) * static_cast<double>(group.tokens);
   TimedStep s;
-  s.graph = step_graph(served, layers, std::move(groups));
+  s.graph = step_graph(served, layers, std::move(groups), adapters);
   s.program = lower(s.graph);
   s.times = kernel_times(served, s.graph, s.program, s.program.kernel_counts(), decode);
   const std::vector<bool> hides = hidden_in(served, s.program);
@@ -126,7 +128,8 @@ TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, St
   int64_t sequences = 0;
   for (const StepGroup& group : groups) sequences += group.sequences;
   const ServedStage& layers = served.stages[stage];
-  TimedStep s = time_share(served, layers, std::move(groups), launch);
+  TimedStep s =
+      time_share(served, layers, std::move(groups), launch, most_adapters(served.asked, sequences));
   if (!layers.layers.has_end) {
     s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
     add_seconds(s.totals, s.send_s);
@@ -137,7 +140,7 @@ TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, St
 
 TimedStep time_layers(const ServedModel& served, const ServedStage& layers,
                       std::vector<StepGroup> groups) {
-  return time_share(served, layers, std::move(groups), StepLaunch::kCudaGraph);
+  return time_share(served, layers, std::move(groups), StepLaunch::kCudaGraph, 0);
 }
 
 TimedStep time_graph(const ServedModel& served, Graph graph, StepLaunch launch) {
@@ -155,8 +158,9 @@ TimedStep time_tower(const ServedModel& served, int64_t images) {
   return time_graph(served, served.tower->graph(images), StepLaunch::kHost);
 }
 
-StepKernels step_kernels(const ServedModel& served, std::vector<StepGroup> groups, size_t stage) {
-  StepKernels step{.graph = step_graph(served, std::move(groups), stage), .program = {}};
+StepKernels step_kernels(const ServedModel& served, std::vector<StepGroup> groups, size_t stage,
+                         std::optional<int64_t> adapters) {
+  StepKernels step{.graph = step_graph(served, std::move(groups), stage, adapters), .program = {}};
   step.program = lower(step.graph);
   return step;
 }
@@ -206,7 +210,7 @@ double step_overhead_s(const ServedModel& served, size_t stage, double sequences
 double graph_launches_s(const ServedModel& served, double kernels) {
   const Gpu* gpu = served.device.as_gpu();
   if (gpu == nullptr || !is_amd(gpu->architecture)) return 0;
-  return kernels * software_def(served.conditions().software).costs.hip_graph_launch_s;
+  return kernels * host_costs(served.asked.execution).hip_graph_launch_s;
 }
 
 double send_seconds(const ServedModel& served, int64_t tokens, size_t stage) {

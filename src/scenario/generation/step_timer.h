@@ -52,7 +52,9 @@ struct StepKernels {
   Graph graph;  ///< the launches point into it
   Program program;
 };
-StepKernels step_kernels(const ServedModel& served, std::vector<StepGroup> groups, size_t stage);
+/// `adapters` as in step_graph.
+StepKernels step_kernels(const ServedModel& served, std::vector<StepGroup> groups, size_t stage,
+                         std::optional<int64_t> adapters = {});
 
 /// Which of them; `wanted` is true for them.
 struct KernelSelection {

@@ -1,0 +1,75 @@
+// Fast and slow hosts.
+
+#include <gtest/gtest.h>
+
+#include "laws/constants.h"
+#include "passes.h"
+#include "scenario/timing.h"
+#include "test_forecaster.h"
+#include "test_support.h"
+#include "text_requests.h"
+
+namespace tilecast {
+namespace {
+
+const HostConstants& ratios() { return bundled_laws().host; }
+
+HostCosts costs_of(HostClass host) {
+  Execution execution{.software = software_of("trtllm"), .software_version = "1.0"};
+  execution.host = host;
+  complete(execution, Software{});
+  return host_costs(execution);
+}
+
+TEST(Host, AFastAndASlowOneTakeTheirShareOfAllCosts) {
+  const HostCosts typical = costs_of(HostClass::kTypical), fast = costs_of(HostClass::kFast),
+                  slow = costs_of(HostClass::kSlow);
+  ASSERT_GT(typical.sequence_overhead_s, 0);
+  for (double HostCosts::* cost :
+       {&HostCosts::host_launch_s, &HostCosts::step_overhead_s, &HostCosts::sequence_overhead_s,
+        &HostCosts::request_overhead_s, &HostCosts::request_turn_s, &HostCosts::ngram_token_s}) {
+    EXPECT_DOUBLE_EQ(fast.*cost, ratios().fast_ratio * typical.*cost);
+    EXPECT_DOUBLE_EQ(slow.*cost, ratios().slow_ratio * typical.*cost);
+  }
+}
+
+TEST(Host, AServersStepsAndRequestsDependOnIt) {
+  const auto forecast = [](HostClass host) {
+    Request request{.kind = RequestKind::kServe, .prompt = 64, .output = 16};
+    request.load.rate = 0.01;
+    request.load.requests = 20;
+    request.execution.host = host;
+    return forecast_text("llama-3.2-1b", "H100", request);
+  };
+  const GenerationForecast typical = forecast(HostClass::kTypical),
+                           slow = forecast(HostClass::kSlow), fast = forecast(HostClass::kFast);
+  const HostCosts costs = software_def(software_of("vllm")).costs;
+  EXPECT_NEAR(slow.tpot.value - typical.tpot.value,
+              (ratios().slow_ratio - 1) * costs.step_overhead_s, 1e-9);
+  EXPECT_LT(fast.tpot.value, typical.tpot.value);
+  const double more = slow.serving->all.ttft.median.value - typical.serving->all.ttft.median.value;
+  EXPECT_GE(more,
+            (ratios().slow_ratio - 1) * (costs.request_overhead_s + costs.request_turn_s) - 1e-9);
+}
+
+TEST(Host, AnEagerPassOfSmallKernelsTakesAsMuchLonger) {
+  const auto seconds = [](HostClass host) {
+    Request request{.seq = 16};
+    request.execution.host = host;
+    return forecast("gpt2", "H100", request).latency.value;
+  };
+  EXPECT_NEAR(seconds(HostClass::kSlow) / seconds(HostClass::kTypical), ratios().slow_ratio, 0.01);
+}
+
+TEST(Host, TimesThatAreGivenStay) {
+  Request request{.kind = RequestKind::kGenerate, .prompt = 64, .output = 16};
+  request.execution.host_launch_s = 30e-6;
+  request.execution.step_overhead_s = 200e-6;
+  request.execution.sequence_overhead_s = 0;
+  const double typical = forecast_text("llama-3.2-1b", "H100", request).request.value;
+  request.execution.host = HostClass::kSlow;
+  EXPECT_EQ(forecast_text("llama-3.2-1b", "H100", request).request.value, typical);
+}
+
+}  // namespace
+}  // namespace tilecast
