@@ -54,6 +54,7 @@ struct LawConstants {
   ExpertsConstants experts;
   ScanConstants scan;
   EmbeddingBagConstants embedding_bag;
+  ClassRooflineConstants class_roofline;
   CollectiveConstants collectives;
   ExpertExchangeConstants expert_exchange;
   IntervalConstants intervals;
