@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "base/text.h"
+#include "devices/vendor.h"
 
 namespace tilecast {
 namespace {
@@ -88,6 +89,10 @@ Architecture nvidia_architecture(const Device& device) {
   const bool turing = has(DType::kInt8) || has(DType::kInt4) || gpu.threads_per_sm <= 1024;
   return turing ? Architecture::kTuring : Architecture::kVolta;
 }
+
+/// The matrix units of a core are arrays of 128 x 128 and more (TPU v5e: four of them, 131072 FLOP
+/// per clock; Gaudi 3: 16384 for each vector core). An SM of the largest GPU has 8192.
+bool has_large_arrays(const Gpu& gpu) { return reaches(half_per_clock(gpu), 16384); }
 
 Architecture amd_architecture(const Gpu& gpu) {
   const double half = half_per_clock(gpu);
@@ -193,8 +198,10 @@ bool is_gp100(const Gpu& gpu) {
 }  // namespace
 
 Architecture derived_architecture(const Device& device) {
-  return vendor_of(device) == Vendor::kAmd ? amd_architecture(device.gpu())
-                                           : nvidia_architecture(device);
+  const Vendor vendor = vendor_of(device);
+  if (vendor == Vendor::kAmd) return amd_architecture(device.gpu());
+  if (vendor == Vendor::kOther && has_large_arrays(device.gpu())) return Architecture::kSystolic;
+  return nvidia_architecture(device);
 }
 
 MatrixInstruction derived_matrix_instruction(const Device& device) {
@@ -213,6 +220,8 @@ MatrixInstruction derived_matrix_instruction(const Device& device) {
     case Architecture::kRdna3:
     case Architecture::kRdna4:
       return MatrixInstruction::kWmma;
+    case Architecture::kSystolic:
+      return MatrixInstruction::kArray;
     default:
       return MatrixInstruction::kMmaSync;
   }
@@ -229,6 +238,8 @@ MemoryType derived_memory_type(const Device& device) {
   }
   if (vendor == Vendor::kAmd) return amd_memory_type(device);
   if (vendor == Vendor::kNvidia) return nvidia_memory_type(device);
+  if (is_systolic(device.gpu().architecture))
+    return device.memory_bytes_per_s < 1e12 ? MemoryType::kHbm2 : MemoryType::kHbm2e;
   // Graphics boards of other vendors have up to 0.8 TB/s.
   return device.memory_bytes_per_s < 1.1e12 ? MemoryType::kGddr6 : MemoryType::kHbm2e;
 }

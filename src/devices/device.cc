@@ -10,6 +10,7 @@
 #include "devices/derived.h"
 #include "devices/ranges.h"
 #include "devices/sourced.h"
+#include "devices/vendor.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -278,9 +279,15 @@ Device parse_device(std::string_view json_text, const std::string& where) {
     device.chip = read_gpu(file, missing);
     read_architecture(file, device, missing);
     if (file.has("slices")) device.slices = read_slices(file, device.gpu());
-    if (!missing.empty())
+    // The laws that read what is missing are those of GPUs.
+    if (!missing.empty() && !is_systolic(device.gpu().architecture))
       device.warnings.push_back(fmt::format("{}: fields that are missing, with the values used: {}",
                                             where, join(missing, ", ")));
+    if (is_systolic(device.gpu().architecture))
+      device.warnings.push_back(
+          fmt::format("{}: no law describes the kernels of this chip: their times are the roofline "
+                      "at the shares of the data sheet that GPUs of data centers reach",
+                      device.name));
   } else {
     device.chip = Accelerator{};
   }

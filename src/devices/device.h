@@ -14,7 +14,8 @@
 
 namespace tilecast {
 
-/// NVIDIA's by age, then AMD's.
+/// NVIDIA's by age, then AMD's, then chips of other vendors whose few large matrix units are
+/// systolic arrays or alike, fed from memories that programs manage (TPU, Gaudi, Trainium).
 enum class Architecture : uint8_t {
   kKepler,
   kMaxwell,
@@ -33,11 +34,12 @@ enum class Architecture : uint8_t {
   kRdna2,
   kRdna3,
   kRdna4,
+  kSystolic,
 };
 constexpr auto choice_words(Architecture) {
-  return std::array<std::string_view, 17>{
+  return std::array<std::string_view, 18>{
       "kepler", "maxwell", "pascal", "volta", "turing", "ampere", "ada",   "hopper", "blackwell",
-      "gcn5",   "cdna",    "cdna2",  "cdna3", "cdna4",  "rdna2",  "rdna3", "rdna4"};
+      "gcn5",   "cdna",    "cdna2",  "cdna3", "cdna4",  "rdna2",  "rdna3", "rdna4",  "systolic"};
 }
 
 enum class MemoryType : uint8_t {
@@ -65,9 +67,10 @@ constexpr bool is_hbm(MemoryType type) {
 }
 
 /// The instruction that feeds the matrix units best: what kernels are written with.
-enum class MatrixInstruction : uint8_t { kNone, kMmaSync, kWgmma, kTcgen05, kMfma, kWmma };
+enum class MatrixInstruction : uint8_t { kNone, kMmaSync, kWgmma, kTcgen05, kMfma, kWmma, kArray };
 constexpr auto choice_words(MatrixInstruction) {
-  return std::array<std::string_view, 6>{"none", "mma.sync", "wgmma", "tcgen05", "mfma", "wmma"};
+  return std::array<std::string_view, 7>{"none", "mma.sync", "wgmma", "tcgen05",
+                                         "mfma", "wmma",     "array"};
 }
 
 /// Whether, as delivered, error correction keeps its bits in the memory that programs would use.

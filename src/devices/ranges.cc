@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/text.h"
+#include "devices/vendor.h"
 
 namespace tilecast {
 namespace {
@@ -134,7 +135,8 @@ std::vector<std::string> contradictions(const Device& device, const std::string&
   if (d.l2_bytes > device.memory_bytes)
     found.push_back(fmt::format("{}: l2_bytes, {}, is more than memory_bytes, {}", where,
                                 format_bytes(d.l2_bytes), format_bytes(device.memory_bytes)));
-  if (device.memory_bytes_per_s > d.l2_bytes_per_s())
+  // The memories of systolic arrays are as wide as their lanes.
+  if (device.memory_bytes_per_s > d.l2_bytes_per_s() && !is_systolic(d.architecture))
     found.push_back(fmt::format(
         "{}: memory_bytes_per_s, {}, is more than the L2 bandwidth of {} for {} SMs at {}", where,
         format_si(device.memory_bytes_per_s, "B/s"), format_si(d.l2_bytes_per_s(), "B/s"),

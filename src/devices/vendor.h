@@ -27,4 +27,9 @@ constexpr bool is_amd(Architecture architecture) {
   }
 }
 
+/// Whether the chip is no GPU of NVIDIA or AMD, whose kernels the laws describe.
+constexpr bool is_systolic(Architecture architecture) {
+  return architecture == Architecture::kSystolic;
+}
+
 }  // namespace tilecast

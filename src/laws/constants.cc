@@ -79,6 +79,7 @@ void LawConstants::describe(ConstantTable& table) {
   table.group("experts", experts);
   table.group("scan", scan);
   table.group("embedding_bag", embedding_bag);
+  table.group("class_roofline", class_roofline);
   table.group("collectives", collectives);
   table.group("expert_exchange", expert_exchange);
   table.group("intervals", intervals);

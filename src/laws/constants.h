@@ -55,6 +55,7 @@ struct LawConstants {
   ExpertsConstants experts;
   ScanConstants scan;
   EmbeddingBagConstants embedding_bag;
+  ClassRooflineConstants class_roofline;
   CollectiveConstants collectives;
   ExpertExchangeConstants expert_exchange;
   IntervalConstants intervals;

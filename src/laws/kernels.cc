@@ -14,6 +14,21 @@ void StreamConstants::describe(ConstantTable& table) {
   table.add("kept_part", kept_part);
 }
 
+void ClassRooflineConstants::describe(ConstantTable& table) {
+  table.add("product_share", product_share);
+  table.add("product_of_8_bits_share", product_of_8_bits_share);
+  table.add("product_memory_share", product_memory_share);
+  table.add("attention_share", attention_share);
+  table.add("attention_of_8_bits_share", attention_of_8_bits_share);
+  table.add("cache_share", cache_share);
+  table.add("experts_share", experts_share);
+  table.add("experts_memory_share", experts_memory_share);
+  table.add("vector_share", vector_share);
+  table.add("memory_share", memory_share);
+  table.add("start_s", start_s);
+  table.add("interval_ratio", interval_ratio);
+}
+
 void RowCost::describe(ConstantTable& table) {
   table.add("row_cycles", row_cycles);
   table.add("element_cycles", element_cycles);

@@ -49,6 +49,16 @@ struct BlockRowsConstants {
   bool operator==(const BlockRowsConstants&) const = default;
 };
 
+/// Chips that no law describes: shares of the data sheet that kernels reach.
+struct ClassRooflineConstants {
+  double product_share, product_of_8_bits_share, product_memory_share, attention_share,
+      attention_of_8_bits_share, cache_share, experts_share, experts_memory_share, vector_share,
+      memory_share, start_s, interval_ratio;
+
+  void describe(ConstantTable& table);
+  bool operator==(const ClassRooflineConstants&) const = default;
+};
+
 /// Marlin's layers of experts: weights of few bits are converted and multiplied by mma.sync.
 struct MarlinExperts {
   double mma_flops_per_cycle, reached_ratio, conversion_cycles, activation_passes, least_fill,

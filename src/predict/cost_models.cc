@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "predict/class_roofline.h"
 #include "predict/collective.h"
 #include "predict/embedding.h"
 #include "predict/learned.h"
@@ -24,8 +25,13 @@ CostModel learned() {
 }
 
 template <size_t... kKinds>
-std::array<CostModel, kKernelKindCount + 4> table(std::index_sequence<kKinds...>) {
-  return {CostModel{"miopen",
+std::array<CostModel, kKernelKindCount + 5> table(std::index_sequence<kKinds...>) {
+  return {CostModel{kClassRoofline,
+                    [](const Kernel& kernel, const Device& device, const Weights&) {
+                      return is_known_by_class(kernel, device);
+                    },
+                    estimate_by_class},
+          CostModel{"miopen",
                     [](const Kernel& kernel, const Device& device, const Weights&) {
                       return runs_in_miopen(kernel, device);
                     },
@@ -48,7 +54,8 @@ std::array<CostModel, kKernelKindCount + 4> table(std::index_sequence<kKinds...>
 }  // namespace
 
 std::span<const CostModel> cost_models() {
-  // MIOpen's convolutions before all others, the learned models in the order of KernelKind.
+  // Chips without laws first, then MIOpen's convolutions, the learned models in the order of
+  // KernelKind.
   static const std::array models = table(std::make_index_sequence<kKernelKindCount>());
   return models;
 }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "devices/vendor.h"
+
 namespace tilecast {
 namespace {
 
@@ -147,7 +149,9 @@ double BoardPower::units_s(const Kernel& kernel) const {
 std::optional<BoardPower> board_power(const Device& device, const PowerConstants& constants,
                                       std::optional<double> limit_w) {
   const Gpu* const gpu = device.as_gpu();
-  if (gpu == nullptr || !gpu->states_board_power || device.is_slice) return std::nullopt;
+  if (gpu == nullptr || !gpu->states_board_power || device.is_slice ||
+      is_systolic(gpu->architecture))
+    return std::nullopt;
   return BoardPower(device, constants, limit_w);
 }
 

@@ -48,7 +48,8 @@ class BoardPower {
   double process_ratio_;  ///< energy of a process over that of current ones
 };
 
-/// nullopt where the power of the device is not forecast: its file states none, or it is a slice.
+/// nullopt where the power of the device is not forecast: its file states none, it is a slice, or
+/// its chip is no GPU of NVIDIA or AMD.
 std::optional<BoardPower> board_power(const Device& device, const PowerConstants& constants,
                                       std::optional<double> limit_w = std::nullopt);
 

@@ -36,7 +36,7 @@ int64_t visible_bytes(const Device& device) {
   constexpr double kOlder = 0.01;
   // Of other vendors: a guess. No exact total of an AMD GPU was at hand.
   constexpr double kOthers = 0.012;
-  if (gpu == nullptr || is_amd(gpu->architecture))
+  if (gpu == nullptr || is_amd(gpu->architecture) || is_systolic(gpu->architecture))
     return static_cast<int64_t>(memory * (1 - kOthers));
   if (gpu->architecture < Architecture::kTuring) return static_cast<int64_t>(memory * (1 - kOlder));
   return static_cast<int64_t>(memory * (1 - kTables) - kFirmware);

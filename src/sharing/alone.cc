@@ -129,7 +129,8 @@ Turns turns_of(ShareHow how, const Device& device) {
   const SharingConstants& c = bundled_laws().sharing;
   if (how != ShareHow::kTimeSlice) return {.quantum_s = c.kernel_turn_s};
   const Architecture architecture = device.gpu().architecture;
-  const bool interrupts = !is_amd(architecture) && architecture >= Architecture::kPascal;
+  const bool interrupts =
+      !is_amd(architecture) && !is_systolic(architecture) && architecture >= Architecture::kPascal;
   if (!interrupts) return {.quantum_s = c.slice_turn_s};
   return {.quantum_s = c.short_slice_turn_s, .interrupt = true, .switch_s = c.switch_s};
 }
