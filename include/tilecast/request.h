@@ -252,7 +252,13 @@ struct Request {
   OptimizerImpl optimizer_impl = OptimizerImpl::kFused;
   ZeroGrad zero_grad = ZeroGrad::kSetToNone;
   Loss loss = Loss::kFull;
+  /// Default: the software's.
+  std::optional<CrossEntropy> cross_entropy;
+  /// Of training with `dtype` fp8; default: delayed, as Transformer Engine.
+  std::optional<Fp8Recipe> fp8_recipe;
   Checkpointing checkpointing = Checkpointing::kNone;
+  /// What selective checkpointing computes again, names separated by commas; "": core_attn.
+  std::string recompute_modules;
   int64_t lora_rank = 0;                    ///< of low-rank adapters; 0: all weights are trained
   std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas
   std::optional<int64_t> tokens;            ///< of a whole training run: its days and GPU hours

@@ -65,7 +65,7 @@ class NotDescribed(Exception):
 
 def of_mpt(row: dict[str, str], software: bool) -> Run:
     """MPT without ALiBi is GPT-2 without dropout."""
-    if row["precision"] == "amp_fp8":
+    if row["precision"] == "amp_fp8" and not software:
         raise NotDescribed("FP8 training")
     if row["cpu_offload"] == "1":
         raise NotDescribed("CPU offload")
@@ -97,8 +97,10 @@ def of_mpt(row: dict[str, str], software: bool) -> Run:
         "optimizer-impl": "foreach",
         "checkpointing": "full" if row["checkpointing"] == "1" else "none",
     }
-    if software:
-        options["software"] = "fsdp"
+    if software:  # the table's runs had PyTorch 1.13 to 2.1
+        options["software-version"] = "2.1"
+    if row["precision"] == "amp_fp8":
+        options["dtype"] = "fp8"
     name = f"{row['model']} seq {seq} x {row['gpus']} mb {row['micro_batch']} ckpt {row['checkpointing']}"
     return Run(name, f"MPT FSDP {row['gpu'].split('-', 1)[1]}", row["gpu"], json.dumps(config), options,
                float(row["step_s"]))
@@ -109,12 +111,14 @@ def of_bridge(row: dict[str, str], software: bool) -> Run:
     model = BUNDLED.get(row["hf_model"])
     if model is None:
         raise NotDescribed(f"no bundled model {row['hf_model']}")
-    if row["dtype"] == "fp8":
+    if row["dtype"] == "fp8" and not software:
         raise NotDescribed("FP8 training")
     if row["variant"] == "tokendrop":
         raise NotDescribed("tokens beyond an expert's capacity are dropped")
     tp, pp, cp, ep, vpp = (int(row[k] or 1) for k in ("tp", "pp", "cp", "ep", "vpp"))
     dp = int(row["gpus"]) // (tp * pp * cp)
+    if dp % ep != 0 and dp * tp % ep == 0:
+        ep //= tp  # experts over dp x tp ranks: asked as tp ranks that divide each expert, with the same work
     options = {
         "cluster": "dgx-h100",
         "dp": str(dp),
@@ -136,6 +140,11 @@ def of_bridge(row: dict[str, str], software: bool) -> Run:
         options["sequence-parallel"] = "on"
     if software:
         options["software"] = "megatron"
+        again = [m for m in row["recipe_recompute"].split() if m in ("layernorm", "moe_act", "core_attn")]
+        if again and again == row["recipe_recompute"].split():
+            options["checkpointing"], options["recompute-modules"] = "selective", ",".join(again)
+    if row["dtype"] == "fp8":
+        options["dtype"], options["fp8-recipe"] = "fp8", "tensorwise"
     if row["task"] == "lora":
         options["lora-rank"] = "16"
         options.pop("main-params-dtype")
@@ -143,9 +152,8 @@ def of_bridge(row: dict[str, str], software: bool) -> Run:
     if vpp > 1:
         count = {"llama-3-70b": 80, "llama-3.1-405b": 126, "qwen3-30b-a3b": 48, "qwen3-235b-a22b": 94,
                  "deepseek-v3": 61}[model]
-        if count % (pp * vpp) == 0:
-            options["pipeline-schedule"] = "interleaved"
-            options["num-layers-per-virtual-pipeline-stage"] = str(count // (pp * vpp))
+        options["pipeline-schedule"] = "interleaved"
+        options["num-layers-per-virtual-pipeline-stage"] = str(-(-count // (pp * vpp)))
     group = {"lora": "LoRA", "sft": "SFT"}.get(row["task"], "experts" if ep > 1 else "dense")
     return Run(f"{row['model']} {row['container']} x {row['gpus']}", f"Bridge {row['dtype']} {group}", row["gpu"],
                model, options, float(row["step_s"]))
@@ -156,13 +164,13 @@ def of_golden(row: dict[str, str], software: bool) -> Run:
     args = json.loads(row["args"])
     for reason, there in (
         ("no config describes the model", not row["config"]),
-        ("FP8 training", bool(row["fp8"])),
+        ("FP8 training", bool(row["fp8"]) and (not software or row["fp8_param_gather"] == "1")),
         ("muon", row["optimizer"] != "adam"),
         ("resumed from a checkpoint", row["second_run"] == "1"),
         ("number of GPUs unknown", row["dp"] in ("", "0")),
-        ("uneven parts of stages", bool(row["chunk_layers"])),
         ("instances of the distributed optimizer", row["dist_optimizer_instances"] != "1"),
-        ("selective recomputation of modules", bool(row["recompute_modules"])),
+        ("selective recomputation of modules", not set(row["recompute_modules"].split())
+         <= ({"core_attn", "layernorm", "moe_act"} if software else set())),
         ("embedding's gradients deferred", row["defer_embedding_wgrad"] == "1"),
         ("tensor parallelism of experts of its own", row["ep"] != "1" and row["etp"] != row["tp"]
          and row["etp"] != "1"),
@@ -199,14 +207,20 @@ def of_golden(row: dict[str, str], software: bool) -> Run:
     if int(row["vpp"]) > 1:
         options["pipeline-schedule"] = "interleaved"
         options["num-layers-per-virtual-pipeline-stage"] = str(
-            int(row["layers"]) // (int(row["pp"]) * int(row["vpp"])))
+            -(-int(row["layers"]) // (int(row["pp"]) * int(row["vpp"]))))
+    if row["chunk_layers"]:
+        options["pipeline-layers"] = row["chunk_layers"].replace(" ", ",")
     divisor = args.get("make-vocab-size-divisible-by")
     if divisor:
         options["make-vocab-size-divisible-by"] = str(divisor)
     if software:
         options["software"] = "megatron"
         if row["cross_entropy_fusion"]:
-            options["cross-entropy"] = "fused"
+            options["cross-entropy"] = "compiled"
+        if row["fp8"]:
+            options["dtype"], options["fp8-recipe"] = "fp8", row["fp8_recipe"] or "delayed"
+        if row["recompute_modules"]:
+            options["recompute-modules"] = row["recompute_modules"].replace(" ", ",")
     family = "experts" if "num-experts" in args else row["family"]
     return Run(f"{row['case']} {row['gpu']} {row['env']}", f"golden {family}", row["gpu"], json.dumps(config), options,
                float(row["step_s"]) if row["step_s"] else None, int(row["peak_allocated_bytes"]))
