@@ -61,6 +61,21 @@ constexpr auto choice_words(Checkpointing) {
   return std::array<std::string_view, 3>{"none", "selective", "full"};
 }
 
+/// How the cross entropy of training is computed: PyTorch's log_softmax and nll_loss; in place, on
+/// one fp32 copy of the logits (Megatron-LM's vocab_parallel_cross_entropy); or that compiled, with
+/// fewer kernels and a copy for the gradient (its --cross-entropy-loss-fusion).
+enum class CrossEntropy : uint8_t { kLogSoftmax, kInPlace, kCompiled };
+constexpr auto choice_words(CrossEntropy) {
+  return std::array<std::string_view, 3>{"log-softmax", "in-place", "compiled"};
+}
+
+/// How training in FP8 scales what it multiplies: by the largest value of earlier steps, by that of
+/// the tensor, in blocks of 128, or in groups of 32 (MXFP8). The names are Megatron-LM's.
+enum class Fp8Recipe : uint8_t { kDelayed, kTensorwise, kBlockwise, kMxfp8 };
+constexpr auto choice_words(Fp8Recipe) {
+  return std::array<std::string_view, 4>{"delayed", "tensorwise", "blockwise", "mxfp8"};
+}
+
 /// The order in which a stage of a pipeline runs its micro-batches: all forward passes first
 /// (GPipe), one forward and one backward in turn (PipeDream-Flush), or that with several parts of
 /// the model on each stage (Megatron).

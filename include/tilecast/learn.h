@@ -535,6 +535,27 @@ struct EvaluationModel {
   }
 };
 
+struct EvaluationPeak {
+  std::string gpu;
+  std::string model;
+  std::string option;
+  int64_t measured_bytes = 0, forecast_bytes = 0;
+  double error_percent = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = EvaluationPeak;
+    field.is("EvaluationPeak", "The error of one measured peak of memory.");
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("model", "", "its name, or that of the run", &Self::model);
+    field("option", "", "its group", &Self::option);
+    field("measured_bytes", "bytes", "measured, of tensors on the last rank",
+          &Self::measured_bytes);
+    field("forecast_bytes", "bytes", "forecast of the same", &Self::forecast_bytes);
+    field("error_percent", "%", "absolute error", &Self::error_percent);
+  }
+};
+
 struct Evaluation;
 
 /// Warnings that apply to the errors. They are part of the JSON; the table does not show them.
@@ -543,6 +564,7 @@ std::vector<std::string> evaluation_warnings(const Evaluation& evaluation);
 struct Evaluation {
   std::vector<EvaluationRow> rows;
   std::vector<EvaluationModel> models;
+  std::vector<EvaluationPeak> peaks;    ///< set-ups of training, each once
   std::vector<EvaluationPoint> points;  ///< the worst first
   int64_t points_left_out = 0;
   std::vector<std::string> unmatched;
@@ -553,6 +575,7 @@ struct Evaluation {
     field.is_document("Evaluation", "Forecasts compared with measurements.");
     field("rows", "", "errors of kernels", &Self::rows);
     field("models", "", "errors of whole models", &Self::models);
+    field("peaks", "", "errors of peaks of memory in training", &Self::peaks);
     field("points", "", "the measured kernels of the largest errors, as many as `points` asks for",
           &Self::points);
     field("points_left_out", "", "measured kernels that are not among `points`",

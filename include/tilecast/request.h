@@ -265,7 +265,13 @@ struct Request {
   OptimizerImpl optimizer_impl = OptimizerImpl::kFused;
   ZeroGrad zero_grad = ZeroGrad::kSetToNone;
   Loss loss = Loss::kFull;
+  /// Default: the software's.
+  std::optional<CrossEntropy> cross_entropy;
+  /// Of training with `dtype` fp8; default: delayed, as Transformer Engine.
+  std::optional<Fp8Recipe> fp8_recipe;
   Checkpointing checkpointing = Checkpointing::kNone;
+  /// What selective checkpointing computes again, names separated by commas; "": core_attn.
+  std::string recompute_modules;
   /// Of low-rank adapters, in training and of requests to a server; 0: there are none.
   int64_t lora_rank = 0;
   std::string lora_targets = "all-linear";  ///< names of linear layers, separated by commas

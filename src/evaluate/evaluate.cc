@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "evaluate/errors.h"
+#include "evaluate/training_runs.h"
 #include "measurements/collective_rows.h"
 #include "measurements/measurements.h"
 #include "predict/bound.h"
@@ -56,7 +57,17 @@ class Evaluator {
     kernels(set);
     collectives(set);
     keep_worst_points();
-    for (const ModelMeasurement& m : set.models) model(m);
+    TrainingRuns runs(predictor_, [this](const ModelMeasurement& m, const Request& request) {
+      return forecaster_.forecast(model_of(m), *gpu(m.gpu), request);
+    });
+    for (const ModelMeasurement& m : set.models) {
+      if (m.options.empty()) {
+        model(m);
+      } else {
+        training_run(m, runs);
+      }
+    }
+    result_.peaks = runs.peaks();
     for (const auto& [line, count] : skipped_)
       result_.unmatched.push_back(count == 1 ? printable(line)
                                              : fmt::format("{} ({} rows)", printable(line), count));
@@ -201,6 +212,18 @@ class Evaluator {
     return request;
   }
 
+  void training_run(const ModelMeasurement& m, TrainingRuns& runs) {
+    if (gpu(m.gpu) == nullptr) {
+      skipped_[m.source + ": unknown GPU '" + shown_name(m.gpu) + "'"] += 1;
+      return;
+    }
+    try {
+      runs.add(m, result_.models);
+    } catch (const Error& error) {
+      skipped_[m.source + ": " + error.what()] += 1;
+    }
+  }
+
   void model(const ModelMeasurement& m) {
     // PyTorch's scaled_dot_product_attention picks the fused kernel.
     const bool fused = m.option == "sdpa" || m.option == "flash";
@@ -249,8 +272,8 @@ Evaluation evaluate(const Forecaster& forecaster, const std::string& path,
     throw Error(ErrorKind::kInput,
                 printable(path) +
                     ": no measurements found; expected a file or a folder with CSV tables of "
-                    "Tilecast, NeuSight, aiconfigurator, Vidur, rocBLAS, PipeWeave, MIOpen's "
-                    "find_ARCH.csv or cycles of an accelerator");
+                    "Tilecast, NeuSight, aiconfigurator, Vidur, rocBLAS, PipeWeave, training runs, "
+                    "MIOpen's find_ARCH.csv or cycles of an accelerator");
   return evaluator.run(set);
 }
 

@@ -41,6 +41,9 @@ extern const LayoutDef kOwnModelKernelsLayout;
 extern const LayoutDef kOwnPairsLayout;
 extern const LayoutDef kOwnPowerLayout;
 extern const LayoutDef kOwnTraceLayout;
+extern const LayoutDef kFsdpRunsLayout;
+extern const LayoutDef kMegatronRunsLayout;
+extern const LayoutDef kMegatronPeaksLayout;
 
 namespace {
 
@@ -100,16 +103,29 @@ std::string unpack_xz(const std::string& /*packed*/, const std::string& where) {
 #endif
 
 /// In the order in which they are tried.
-const LayoutDef* const kLayouts[] = {&kNeusightLayout,         &kNcclLayout,
-                                     &kServingAllReduceLayout, &kDeepEpLayout,
-                                     &kDeepEpLowLatencyLayout, &kPipeWeaveCollectivesLayout,
-                                     &kVidurNetworkLayout,     &kOwnPowerLayout,
-                                     &kOwnTraceLayout,         &kAiterProductsLayout,
-                                     &kAiterExpertsLayout,     &kServedLayersLayout,
-                                     &kOwnKernelLayout,        &kOwnModelLayout,
-                                     &kAiconfiguratorLayout,   &kVidurLayout,
-                                     &kOwnModelKernelsLayout,  &kOwnPairsLayout,
-                                     &kOwnDeviceLayout,        &kRocmLayout,
+const LayoutDef* const kLayouts[] = {&kFsdpRunsLayout,
+                                     &kMegatronRunsLayout,
+                                     &kMegatronPeaksLayout,
+                                     &kNeusightLayout,
+                                     &kNcclLayout,
+                                     &kServingAllReduceLayout,
+                                     &kDeepEpLayout,
+                                     &kDeepEpLowLatencyLayout,
+                                     &kPipeWeaveCollectivesLayout,
+                                     &kVidurNetworkLayout,
+                                     &kOwnPowerLayout,
+                                     &kOwnTraceLayout,
+                                     &kAiterProductsLayout,
+                                     &kAiterExpertsLayout,
+                                     &kServedLayersLayout,
+                                     &kOwnKernelLayout,
+                                     &kOwnModelLayout,
+                                     &kAiconfiguratorLayout,
+                                     &kVidurLayout,
+                                     &kOwnModelKernelsLayout,
+                                     &kOwnPairsLayout,
+                                     &kOwnDeviceLayout,
+                                     &kRocmLayout,
                                      &kPipeWeaveLayout};
 
 void read_csv(const fs::path& path, Collector& collector) {

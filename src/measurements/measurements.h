@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "collectives/collective.h"
@@ -47,10 +48,14 @@ struct ModelMeasurement {
   std::string dtype = "fp32";
   std::string optimizer = "none";
   std::string optimizer_impl = "foreach";
-  bool checkpointing = false;  ///< of all layers
-  bool loss = false;           ///< the step computes a loss over the logits
-  std::string option;          ///< "", "fusion", "dp4", "compiled", …
-  double measured_s = 0;
+  bool checkpointing = false;           ///< of all layers
+  bool loss = false;                    ///< the step computes a loss over the logits
+  std::string option;                   ///< "", "fusion", "dp4", "compiled", …
+  double measured_s = 0;                ///< 0: its memory was measured alone
+  std::optional<int64_t> peak_bytes{};  ///< of tensors, on the last rank
+  /// The forecast's options by name, in place of all that is above but the model. Empty: those say
+  /// it.
+  std::vector<std::pair<std::string, std::string>> options{};
   std::string source;
 };
 

@@ -10,7 +10,8 @@ namespace tilecast {
 std::string name_prefix(const std::string& name) { return name.substr(0, name.rfind('.') + 1); }
 
 /// pow, mean, add, rsqrt, mul, mul; in half precision with casts to and from fp32.
-std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, const EagerForm&) {
+std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, const EagerForm& form) {
+  if (form.fused_modules) return b.add("rms_norm", node.inputs, node.name, node.attributes);
   Decomposition f(b, node);
   const TensorId x = node.inputs[0];
   const DType dtype = b.graph().tensor(x).dtype;
@@ -42,7 +43,8 @@ std::vector<TensorId> decompose_batch_norm(GraphBuilder& b, const Node& node,
   return b.add("batch_norm", node.inputs, node.name, {{"training", training ? 1 : 0}});
 }
 
-std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm&) {
+std::vector<TensorId> decompose_gelu_new(GraphBuilder& b, const Node& node, const EagerForm& form) {
+  if (form.fused_modules) return b.add("gelu_new", node.inputs, node.name);
   Decomposition f(b, node);
   const TensorId x = node.inputs[0];
   const TensorId half = f.own("mul_scalar", {x});
@@ -96,7 +98,9 @@ std::vector<TensorId> decompose_rotary_table(GraphBuilder& b, const Node& node, 
   return {cos, wave("sin")};
 }
 
-std::vector<TensorId> decompose_apply_rotary(GraphBuilder& b, const Node& node, const EagerForm&) {
+std::vector<TensorId> decompose_apply_rotary(GraphBuilder& b, const Node& node,
+                                             const EagerForm& form) {
+  if (form.fused_modules) return b.add("rotary", {node.inputs[0]}, node.name);
   return {Decomposition(b, node).rotate(node.inputs[0], node.inputs[1], node.inputs[2], node.name)};
 }
 

@@ -12,11 +12,14 @@
 
 namespace tilecast {
 
-/// How eager PyTorch runs the model.
+/// How PyTorch, with or without fused modules, runs the model.
 struct EagerForm {
   bool fused_attention = false;  ///< attention is one fused kernel (FlashAttention)
   bool training = false;         ///< dropout is active
   bool autocast = false;         ///< products run in half precision
+  /// Norms, rotary embeddings and activations are one kernel each (Transformer Engine).
+  bool fused_modules = false;
+  bool recomputes_expert_activations = false;  ///< in the backward pass
 };
 
 /// A decomposition rule. The inputs of `node` are tensors of the new graph. Returns the tensors

@@ -72,7 +72,9 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
           expert_load(tokens, top_k, checked_multiply(up[0], ranks), ranks, skew);
       rows = static_cast<int64_t>(std::ceil(load.assignments));
     }
-    const int64_t activations = up[1] / down[2] - (frozen ? 1 : 0);
+    // The activation, and its product with up; they may be computed again.
+    const int64_t activations =
+        context.integer("activation_again") != 0 ? 0 : up[1] / down[2] - (frozen ? 1 : 0);
     const int64_t inner = checked_add(up[1], checked_multiply(activations, down[2]));
     specs.push_back(
         {.shape = {rows, checked_add(inner, checked_multiply(frozen ? 1 : 2, x.shape.back()))},
@@ -122,7 +124,9 @@ std::optional<GroupedExperts> grouped_layer(const OpContext& context) {
                         .hidden_dim = sizes.hidden_dim,
                         .ffn_dim = sizes.ffn_dim,
                         .gated = context.input(1).shape[1] != sizes.ffn_dim,
-                        .dtype = x.dtype};
+                        .dtype = x.dtype,
+                        .scheme = context.attribute<QuantScheme>("products"),
+                        .activation_again = context.integer("activation_again") != 0};
 }
 
 void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -226,6 +230,8 @@ std::vector<TensorId> decompose_experts(GraphBuilder& b, const Node& node, const
   std::vector<Attribute> attributes = node.attributes;
   attributes.push_back({"grouped", 1});
   if (form.training) attributes.push_back({"keeps", 1});
+  if (form.training && form.recomputes_expert_activations)
+    attributes.push_back({"activation_again", 1});
   if (form.training && frozen_weights(b.graph(), node)) attributes.push_back({"frozen", 1});
   std::vector<TensorId> outputs = b.add("experts", node.inputs, node.name, std::move(attributes));
   outputs.resize(node.outputs.size());
@@ -336,6 +342,11 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
       flag_attribute("grouped",
                      "1: sorting, grouped products, activation and sums are kernels of "
                      "their own, as in PyTorch; 0: one fused kernel"),
+      flag_attribute("activation_again", "1: the backward pass computes the activation again"),
+      {.name = "products",
+       .doc = "scheme of products of training in 8 bits",
+       .type = AttributeType::kScheme,
+       .default_value = QuantScheme::kNone},
       {.name = "scheme",
        .doc = "quantization scheme of the weights",
        .type = AttributeType::kScheme,

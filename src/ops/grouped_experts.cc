@@ -29,12 +29,15 @@ class Layer {
         experts_(at_least_one(layer.active_experts)),
         padded_(checked_add(rows_, checked_multiply(experts_, kTileRows / 2))),
         reduced_(layer.dtype == DType::kBf16 ? padded_ / experts_ : ceil_divide(rows_, experts_)),
-        size_(ceil_divide(dtype_bits(layer.dtype), 8)) {}
+        size_(ceil_divide(dtype_bits(layer.dtype), 8)),
+        multiplied_size_(in_8_bits() ? 1 : size_) {}
 
   int64_t up_columns() const { return checked_multiply(layer_.gated ? 2 : 1, layer_.ffn_dim); }
 
-  /// [rows, k] x [k, n] of each row's expert.
+  /// [rows, k] x [k, n] of each row's expert. In 8 bits, the rows are cast first, in two layouts:
+  /// another product reads them transposed.
   void product(int64_t n, int64_t k) {
+    cast(k);
     Gemm gemm{.m = padded_, .n = n, .k = k, .trans_b = 1};
     // Else a product for each expert; they run as in one batch.
     if (layer_.dtype != DType::kBf16) {
@@ -45,9 +48,9 @@ class Layer {
     Kernel kernel{.shape = gemm, .dtype = layer_.dtype};
     const double weights = layer_.active_experts * static_cast<double>(checked_multiply(n, k));
     kernel.flops = flops(n, k);
-    kernel.read_bytes = checked_add(bytes_of(weights), row_bytes(k));
+    kernel.read_bytes = checked_add(bytes_of(weights), multiplied_bytes(k));
     kernel.write_bytes = row_bytes(n);
-    kernels_.push_back(kernel);
+    add_product(kernel);
   }
 
   /// [n, rows] x [rows, k] of each expert: its rows are the reduction.
@@ -57,9 +60,9 @@ class Layer {
             Gemm{.batch = experts_, .m = n, .n = k, .k = reduced_, .batched = true, .trans_a = 1},
         .dtype = layer_.dtype};
     kernel.flops = flops(n, k);
-    kernel.read_bytes = checked_add(row_bytes(n), row_bytes(k));
+    kernel.read_bytes = checked_add(multiplied_bytes(n), multiplied_bytes(k));
     kernel.write_bytes = checked_multiply(checked_multiply(experts, size_), checked_multiply(n, k));
-    kernels_.push_back(kernel);
+    add_product(kernel);
   }
 
   /// A kernel over all rows: how many tensors of so many columns it reads and writes.
@@ -90,11 +93,36 @@ class Layer {
   }
 
  private:
+  bool in_8_bits() const { return layer_.scheme != QuantScheme::kNone; }
+
+  void cast(int64_t columns) {
+    if (!in_8_bits()) return;
+    kernels_.push_back({.shape = Stream{.elements = checked_multiply(rows_, columns)},
+                        .dtype = layer_.dtype,
+                        .flops = checked_multiply(rows_, columns),
+                        .read_bytes = row_bytes(columns),
+                        .write_bytes = checked_multiply(2, multiplied_bytes(columns))});
+  }
+
+  void add_product(Kernel& kernel) {
+    kernel.scheme = layer_.scheme;
+    kernel.quantized_input = in_8_bits();
+    // Products in 8 bits multiply rows of both operands: copies are transposed.
+    if (auto& gemm = std::get<Gemm>(kernel.shape); in_8_bits()) {
+      gemm.trans_a = 0;
+      gemm.trans_b = 1;
+    }
+    kernels_.push_back(kernel);
+  }
+
   int64_t row_bytes(int64_t columns) const {
     return checked_multiply(checked_multiply(rows_, columns), size_);
   }
+  int64_t multiplied_bytes(int64_t columns) const {
+    return checked_multiply(checked_multiply(rows_, columns), multiplied_size_);
+  }
   int64_t bytes_of(double elements) const {
-    return at_least_one(elements * static_cast<double>(size_));
+    return at_least_one(elements * static_cast<double>(multiplied_size_));
   }
   int64_t flops(int64_t n, int64_t k) const {
     return at_least_one(2 * layer_.assignments * static_cast<double>(checked_multiply(n, k)));
@@ -103,6 +131,7 @@ class Layer {
   const GroupedExperts& layer_;
   std::vector<Kernel>& kernels_;
   int64_t rows_, experts_, padded_, reduced_, size_;
+  int64_t multiplied_size_;  ///< bytes of an element that is multiplied
 };
 
 }  // namespace
@@ -132,6 +161,7 @@ void add_grouped_input_gradient(const GroupedExperts& layer, std::vector<Kernel>
   }
   l.stream(layer.ffn_dim, 2, 1);                    // through the activation
   if (layer.gated) l.stream(l.up_columns(), 1, 1);  // gate and up beside each other
+  if (layer.activation_again) l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);
   l.product(layer.hidden_dim, l.up_columns());
   l.sort();
   l.sum();

@@ -20,6 +20,9 @@ struct GroupedExperts {
   int64_t ffn_dim = 0;
   bool gated = false;
   DType dtype = DType::kBf16;
+  /// Of products in 8 bits, whose operands are cast first; kNone: in `dtype`.
+  QuantScheme scheme = QuantScheme::kNone;
+  bool activation_again = false;  ///< is computed in the backward pass too
 };
 
 /// Throws Error{kInput} where sizes overflow, as the next two.

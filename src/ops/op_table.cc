@@ -27,6 +27,7 @@ void add_traffic(Kernel& kernel, const OpContext& context) {
 
 // The families that make up the table, one file each.
 std::vector<OpDef> matmul_ops();
+std::vector<OpDef> fp8_ops();
 std::vector<OpDef> quantization_ops();
 std::vector<OpDef> attention_ops();
 std::vector<OpDef> transformer_ops();
@@ -60,6 +61,7 @@ const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() : {matmul_ops,
+                                           fp8_ops,
                                            quantization_ops,
                                            attention_ops,
                                            transformer_ops,

@@ -183,6 +183,30 @@ void work_rms_norm(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(input_rows(context, Rows::Function::kNorm, context.input_count() == 3 ? 5 : 4));
 }
 
+/// Transformer Engine's norms (transformer_engine/common/normalization): one kernel for the
+/// gradients of input and weight.
+void backward_rms_norm(GradientBuilder& g, const Node& node) {
+  const TensorId x = node.inputs[0];
+  std::vector<TensorId> operands = {g.dense(g.gradient(node.outputs[0])), x};
+  if (node.inputs.size() == 2) operands.push_back(node.inputs[1]);
+  const std::vector<TensorId> grads = g.add("rms_norm_backward", operands);
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
+  }
+}
+
+std::vector<TensorSpec> infer_rms_norm_backward(const OpContext& context) {
+  std::vector<TensorSpec> specs;
+  for (size_t i = 1; i < context.input_count(); ++i)
+    specs.push_back({.shape = context.input(i).shape, .dtype = context.input(i).dtype});
+  return specs;
+}
+
+void work_rms_norm_backward(const OpContext& context, std::vector<Kernel>& kernels) {
+  constexpr int64_t kFlops = 8;  // two sums of products, the difference, the scale, the weight's
+  kernels.push_back(input_rows(context, Rows::Function::kNorm, kFlops));
+}
+
 // sample: one token per row of logits: scale, softmax, prefix sum, compare.
 std::vector<TensorSpec> infer_sample(const OpContext& context) {
   Shape shape = context.input(0).shape;
@@ -220,6 +244,10 @@ Operands rms_norm_operands(GraphBuilder& b, const GivenSizes& s) {
   return norm_operands(b, s, 1, 1);
 }
 Operands add_rms_norm_operands(GraphBuilder& b, const GivenSizes& s) {
+  return norm_operands(b, s, 2, 1);
+}
+
+Operands rms_norm_backward_operands(GraphBuilder& b, const GivenSizes& s) {
   return norm_operands(b, s, 2, 1);
 }
 
@@ -326,11 +354,22 @@ std::vector<OpDef> row_ops() {  // NOLINT(readability-function-size): a table
            "wide_weight", "1: eager code multiplies by the weight in fp32, before the cast back")},
        .infer = infer_rms_norm,
        .work = work_rms_norm,
+       .backward = backward_rms_norm,
        .autocast = AutocastClass::kFp32,
        .operands = rms_norm_operands,
        .decompose = decompose_rms_norm,
        .shard = shard_rows,
        .example = "x: bf16[64, 256] w: bf16[256]"},
+      {.name = "rms_norm_backward",
+       .doc = "gradients of rms_norm's input and weight: dy, x, weight",
+       .aten = "aten::_fused_rms_norm_backward",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 3,
+       .infer = infer_rms_norm_backward,
+       .work = work_rms_norm_backward,
+       .operands = rms_norm_backward_operands,
+       .example = "dy: bf16[64, 256] x: bf16[64, 256] w: bf16[256]"},
       {.name = "add_rms_norm",
        .doc = "adds a residual; returns the sum and its rms_norm, in one kernel",
        .aten = "",

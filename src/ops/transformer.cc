@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ops/builder.h"
+#include "ops/gradient.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -56,6 +57,14 @@ void work_rotary(const OpContext& context, std::vector<Kernel>& kernels) {
   kernel.write_bytes = kernel.read_bytes;
   kernel.flops = checked_multiply(elements, 3);  // x cos + rotated x sin
   kernels.push_back(kernel);
+}
+
+/// The same rotation the other way round.
+void backward_rotary(GradientBuilder& g, const Node& node) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    if (g.requires_grad(node.inputs[i]) && g.gradient(node.outputs[i]) >= 0)
+      g.add_gradient(node.inputs[i], g.op("rotary", {g.gradient(node.outputs[i])}));
+  }
 }
 
 /// gated_activation: act(gate) * up in one kernel, for rows that hold gate and up side by side.
@@ -140,6 +149,7 @@ std::vector<OpDef> transformer_ops() {
        .max_inputs = 2,
        .infer = infer_rotary,
        .work = work_rotary,
+       .backward = backward_rotary,
        .example = "q: bf16[2, 128, 512] k: bf16[2, 128, 128]"},
   };
 }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <map>
 
 #include "ops/gradient.h"
 #include "ops/op_def.h"
@@ -43,16 +44,55 @@ void backward_of_node(GradientBuilder& g, const Node& node) {
 /// backward pass (Korthikanti et al. 2022, section 4.2.2). Megatron does so beside the product for
 /// the gradient of the input (tensor_parallel/layers.py,
 /// LinearWithGradAccumulationAndAsyncCommunication), so that it takes memory but no time.
+/// Casts of it to 8 bits are made again too.
 void gather_again(GradientBuilder& g, Node& gather, std::vector<Node>& readers) {
-  Node second = gather;
-  second.counts = Counts::kMemoryOnly;
-  const std::vector<Node> copies = recompute(g, {second}).copies;
-  for (Node& node : readers)
-    std::replace(node.inputs.begin(), node.inputs.end(), gather.outputs[0], copies[0].outputs[0]);
+  const OpId fp8_cast = require_op("fp8_cast");
+  std::vector<Node> again = {gather};
+  for (const Node& node : readers) {
+    if (node.op == fp8_cast && node.inputs[0] == gather.outputs[0]) again.push_back(node);
+  }
+  for (Node& node : again) node.counts = Counts::kMemoryOnly;
+  const std::vector<Node> copies = recompute(g, again).copies;
+  for (size_t i = 0; i < again.size(); ++i) {
+    for (size_t o = 0; o < again[i].outputs.size(); ++o) {
+      for (Node& node : readers)
+        std::replace(node.inputs.begin(), node.inputs.end(), again[i].outputs[o],
+                     copies[i].outputs[o]);
+    }
+  }
   gather.outputs = copies[0].outputs;
 }
 
-void backward_of(GradientBuilder& g, const std::vector<Node>& nodes) {
+/// Norms of a layer that are computed again before the first gradient that reads them
+/// (Megatron-LM's CheckpointWithoutOutput).
+class NormsAgain {
+ public:
+  NormsAgain(GradientBuilder& g, const std::vector<Node>& body, bool wanted) : g_(g) {
+    if (!wanted) return;
+    const OpId layer_norm = require_op("layer_norm"), rms_norm = require_op("rms_norm");
+    for (const Node& node : body) {
+      if (node.op == layer_norm || node.op == rms_norm) makers_.emplace(node.outputs[0], node);
+    }
+  }
+
+  /// The node with inputs that are computed again.
+  void prepare(Node& node) {
+    for (TensorId& id : node.inputs) {
+      const auto maker = makers_.find(id);
+      if (maker == makers_.end()) continue;
+      const auto [copy, fresh] = copies_.try_emplace(id, -1);
+      if (fresh) copy->second = recompute(g_, {maker->second}).copies[0].outputs[0];
+      id = copy->second;
+    }
+  }
+
+ private:
+  GradientBuilder& g_;
+  std::map<TensorId, Node> makers_;
+  std::map<TensorId, TensorId> copies_;
+};
+
+void backward_of(GradientBuilder& g, const std::vector<Node>& nodes, NormsAgain& norms) {
   const OpId gather = require_op("all_gather");
   for (size_t end = nodes.size(); end > 0;) {
     size_t begin = end - 1;
@@ -61,6 +101,8 @@ void backward_of(GradientBuilder& g, const std::vector<Node>& nodes) {
                           nodes.begin() + static_cast<std::ptrdiff_t>(end));
     Node first = run.front();
     run.erase(run.begin());
+    for (Node& node : run) norms.prepare(node);
+    norms.prepare(first);
     if (first.op == gather && first.phase == Phase::kForward) gather_again(g, first, run);
     for (auto node = run.rbegin(); node != run.rend(); ++node) backward_of_node(g, *node);
     backward_of_node(g, first);
@@ -77,29 +119,31 @@ void backward_with_second_run(GradientBuilder& g, Graph& graph, const std::vecto
 }
 
 void backward_of_body(GradientBuilder& g, Graph& graph, const Segment& segment,
-                      Checkpointing checkpointing) {
+                      Checkpointing checkpointing, const RecomputedModules& modules) {
   // Copies: adding nodes may move them.
   const auto first = graph.nodes.begin() + segment.first_node;
   const std::vector<Node> nodes(first, first + segment.node_count);
+  const bool selects = checkpointing == Checkpointing::kSelective && !segment.carries.empty();
+  NormsAgain norms(g, nodes, selects && modules.norms);
   if (checkpointing == Checkpointing::kNone || segment.carries.empty())
-    return backward_of(g, nodes);
+    return backward_of(g, nodes, norms);
   if (checkpointing == Checkpointing::kFull) return backward_with_second_run(g, graph, nodes);
   for (size_t end = nodes.size(); end > 0;) {
     size_t begin = end - 1;
     while (begin > 0 && nodes[begin - 1].attention_core == nodes[end - 1].attention_core) --begin;
     const std::vector<Node> run(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
                                 nodes.begin() + static_cast<std::ptrdiff_t>(end));
-    if (run.front().attention_core) {
+    if (run.front().attention_core && modules.attention) {
       backward_with_second_run(g, graph, run);
     } else {
-      backward_of(g, run);
+      backward_of(g, run, norms);
     }
     end = begin;
   }
 }
 
 void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
-                         Checkpointing checkpointing) {
+                         Checkpointing checkpointing, const RecomputedModules& modules) {
   // A copy: adding a segment may move them.
   const Segment segment = g.graph().segments[static_cast<size_t>(index)];
   const bool repeats = segment.repeat > 1;
@@ -124,7 +168,7 @@ void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
   g.builder().reverses(index);
   std::vector<TensorId> incoming;
   for (const Carry& carry : segment.carries) incoming.push_back(g.gradient(carry.next));
-  backward_of_body(g, graph, segment, checkpointing);
+  backward_of_body(g, graph, segment, checkpointing, modules);
   for (size_t i = 0; i < segment.carries.size(); ++i) {
     const TensorId outgoing = g.gradient(segment.carries[i].initial);
     if (incoming[i] >= 0 && outgoing >= 0 && repeats) g.builder().carry(incoming[i], outgoing);
@@ -136,7 +180,7 @@ void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
 
 }  // namespace
 
-void add_backward(Graph& graph, Checkpointing checkpointing) {
+void add_backward(Graph& graph, Checkpointing checkpointing, const RecomputedModules& modules) {
   GradientBuilder g(graph);
   g.mark_requires_grad(received_inputs(graph));
   if (graph.outputs.empty() || !g.requires_grad(graph.outputs.front()))
@@ -155,7 +199,7 @@ void add_backward(Graph& graph, Checkpointing checkpointing) {
   }
   const auto forward_segments = static_cast<int32_t>(graph.segments.size());
   for (int32_t i = forward_segments - 1; i >= 0; --i)
-    backward_of_segment(g, graph, i, checkpointing);
+    backward_of_segment(g, graph, i, checkpointing, modules);
   validate_if_debug(graph);
 }
 

@@ -32,6 +32,19 @@ bool is_logits(const Graph& graph, TensorId id) {
   return false;
 }
 
+/// Megatron-LM, vocab_parallel_cross_entropy: ranks that divide the vocabulary exchange the largest
+/// logit, the target's logit and the sum of exponentials of each row.
+void reduce_rows(GraphBuilder& b, TensorId labels, int64_t ranks) {
+  if (ranks == 1) return;
+  for (const char* name : {"loss.max", "loss.target", "loss.sum"}) {
+    const TensorId row = b.tensor({.name = name,
+                                   .shape = b.graph().tensor(labels).shape,
+                                   .kind = TensorKind::kReference,
+                                   .segment = b.current_segment()});
+    b.op("all_reduce", {row}, name, {{"ranks", ranks}});
+  }
+}
+
 }  // namespace
 
 void add_loss(Graph& graph, const LossForm& form) {
@@ -47,25 +60,24 @@ void add_loss(Graph& graph, const LossForm& form) {
     Shape rows = graph.tensor(x).shape;
     rows.pop_back();
     const TensorId labels = b.input("labels", std::move(rows), DType::kInt64);
+    if (form.cross_entropy != CrossEntropy::kLogSoftmax) {
+      reduce_rows(b, labels, form.ranks);
+      const int64_t compiled = form.cross_entropy == CrossEntropy::kCompiled ? 1 : 0;
+      graph.losses.push_back(
+          b.add("cross_entropy", {x, labels}, "loss.cross_entropy", {{"compiled", compiled}})[1]);
+      continue;
+    }
     if (form.upcast && graph.tensor(x).dtype != DType::kFp32)
       x = b.op("cast", {x}, "loss.upcast", {{"dtype", DType::kFp32}});
     // cross_entropy states the dtype of log_softmax, so autocast leaves it, but casts for nll_loss.
     TensorId log_probabilities = b.op("log_softmax", {x}, "loss.log_softmax");
     if (form.autocast && graph.tensor(x).dtype != DType::kFp32)
       log_probabilities = b.op("cast", {log_probabilities}, "loss.cast", {{"dtype", DType::kFp32}});
-    // Megatron-LM, vocab_parallel_cross_entropy: the largest logit, the target's logit and the sum
-    // of exponentials of each row.
-    if (form.ranks > 1) {
-      for (const char* name : {"loss.max", "loss.target", "loss.sum"}) {
-        const TensorId row = b.tensor({.name = name,
-                                       .shape = graph.tensor(labels).shape,
-                                       .kind = TensorKind::kReference,
-                                       .segment = b.current_segment()});
-        b.op("all_reduce", {row}, name, {{"ranks", form.ranks}});
-      }
-    }
+    reduce_rows(b, labels, form.ranks);
     graph.losses.push_back(b.op("nll_loss", {log_probabilities, labels}, "loss.nll_loss"));
   }
+  // The model returns the loss, and the logits are freed (Megatron-LM's GPTModel).
+  if (form.cross_entropy != CrossEntropy::kLogSoftmax) graph.outputs = graph.losses;
   validate_if_debug(graph);
 }
 

@@ -47,8 +47,15 @@ struct LossForm {
   bool autocast = false;  ///< the logits were computed under autocast
   Counts counts = Counts::kAll;
   int64_t ranks = 1;  ///< that divide the vocabulary
+  CrossEntropy cross_entropy = CrossEntropy::kLogSoftmax;
 };
 void add_loss(Graph& graph, const LossForm& form);
+
+/// What selective checkpointing computes again beside attention's core.
+struct RecomputedModules {
+  bool attention = true;  ///< scores, softmax and their products
+  bool norms = false;     ///< before the products that read them
+};
 
 /// Appends the backward pass: the operators that autograd launches for the gradient of every
 /// weight, including accumulation into stored gradients. It starts at the losses; if there are
@@ -57,7 +64,21 @@ void add_loss(Graph& graph, const LossForm& form);
 /// (torch.utils.checkpoint, which stops after the last tensor that backward needs). Tensors that
 /// come from another pipeline stage get a gradient too. Throws Error{kUnsupported} if the graph has
 /// no weights.
-void add_backward(Graph& graph, Checkpointing checkpointing = Checkpointing::kNone);
+void add_backward(Graph& graph, Checkpointing checkpointing = Checkpointing::kNone,
+                  const RecomputedModules& modules = {});
+
+/// Products of training in FP8.
+struct Fp8Form {
+  Fp8Recipe recipe = Fp8Recipe::kDelayed;
+  /// Products multiply rows of both operands, so the gradients need transposed copies.
+  bool transposes = false;
+};
+/// Linear layers and experts of a forward graph multiply in 8 bits, and so do their gradients.
+/// Weights and activations keep their 16 bits beside the copies. The output layer, routers and
+/// adapters stay as they are.
+void train_in_fp8(Graph& graph, const Fp8Form& form);
+/// Appends the casts of all weights of `train_in_fp8`, once in a step.
+void cast_weights_to_fp8(Graph& graph, const Fp8Form& form);
 
 /// Freezes all weights of a graph of modules, and adds low-rank adapters to the linear layers whose
 /// last name is one of `targets`; {"all-linear"}: to all but the output layer. Throws Error{kInput}

@@ -11,20 +11,23 @@
 namespace tilecast {
 namespace {
 
-/// Divided weights whose rows are tokens: tables of embeddings, and what linear layers multiply and
-/// add that compute outputs of the model.
+/// Divided weights whose rows are tokens: tables of embeddings, what linear layers multiply and add
+/// that compute outputs of the model, and what is added to their outputs (BART's bias, a row).
 std::set<TensorId> token_weights(const Graph& graph) {
-  static const OpId embedding = require_op("embedding"), linear = require_op("linear");
-  std::set<TensorId> read, tokens;
+  static const OpId embedding = require_op("embedding"), linear = require_op("linear"),
+                    add = require_op("add");
+  std::set<TensorId> read, added, tokens;
   for (const Node& node : graph.nodes) {
-    const bool logits = node.op == linear && std::find(graph.outputs.begin(), graph.outputs.end(),
-                                                       node.outputs[0]) != graph.outputs.end();
+    const bool output = std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) !=
+                        graph.outputs.end();
     if (node.op == embedding) read.insert(node.inputs[0]);
-    if (logits) read.insert(node.inputs.begin() + 1, node.inputs.end());
+    if (output && node.op == linear) read.insert(node.inputs.begin() + 1, node.inputs.end());
+    if (output && node.op == add) added.insert(node.inputs.begin(), node.inputs.end());
   }
   for (const WeightSplit& split : graph.splits) {
     // Tables of position biases are divided by heads, their columns.
-    if (split.dim == 0 && split.unit == 1 && split.parts[1] == 0 && read.contains(split.weight))
+    const bool rows = split.dim == 0 && read.contains(split.weight);
+    if (split.unit == 1 && split.parts[1] == 0 && (rows || added.contains(split.weight)))
       tokens.insert(split.weight);
   }
   return tokens;

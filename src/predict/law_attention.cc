@@ -107,7 +107,10 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
                       (a.head_dim >= c.large_head_dim ? c.large_head_ratio : 1) +
                   c.exponential_ratio / chip.gpu.exp_per_clock_per_sm +
                   (c.other_instructions + conversion) / lanes;
-  cycles *= traits_of(conditions.software).prefill_cycles_ratio;
+  const SoftwareTraits& traits = traits_of(conditions.software);
+  cycles *= traits.prefill_cycles_ratio;
+  if (chip.gpu.matrix_instruction == MatrixInstruction::kWgmma)
+    cycles *= a.backward ? traits.wgmma_attention_backward_ratio : traits.wgmma_attention_ratio;
   if (is_triton(a, chip, conditions)) cycles *= c.triton_ratio;
   return chip.units * (a.backward ? c.backward_ratio * cycles : cycles);
 }

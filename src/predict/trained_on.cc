@@ -19,7 +19,7 @@ Combination combination_of(const Kernel& kernel, const Conditions& conditions) {
   // The compiler of PyTorch writes such kernels, whoever runs them.
   static const OpId compiled = require_op("compiled_gated_activation");
   const Software software =
-      kernel.op == compiled ? Software{} : newest_version(conditions.software);
+      kernel.op == compiled ? Software{} : measured_kernels(conditions.software);
   return {software, dtype, attention != nullptr ? wide(attention->kv_dtype) : dtype, kernel.scheme};
 }
 

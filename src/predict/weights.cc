@@ -28,7 +28,7 @@ const SoftwareForest* ClassResidual::forest_of(Software software, bool libraries
                                     [of](const SoftwareForest& f) { return f.software == of; });
     return found == forests.end() ? nullptr : &*found;
   };
-  if (const SoftwareForest* found = own(newest_version(software))) return found;
+  if (const SoftwareForest* found = own(measured_kernels(software))) return found;
   // Else the nearest: PyTorch, vLLM and SGLang share cuBLAS, FlashAttention and Triton, on AMD
   // devices rocBLAS; TensorRT-LLM has its own kernels.
   for (const Software near : stand_ins()) {

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/quantile.h"
 #include "base/text.h"
 #include "report/text_table.h"
 #include "tilecast/learn.h"
@@ -30,6 +31,23 @@ TextTable model_means(const Evaluation& evaluation) {
   for (const auto& [key, value] : means)
     table.rows.push_back({key[0], key[1], key[2], key[3], format_integer(value.second),
                           percent(value.first / value.second)});
+  return table;
+}
+
+/// Errors of peaks of memory by GPU and option.
+TextTable peak_errors(const Evaluation& evaluation) {
+  std::map<std::array<std::string, 2>, std::vector<double>> errors;
+  for (const EvaluationPeak& p : evaluation.peaks)
+    errors[{p.gpu, p.option}].push_back(p.error_percent);
+  TextTable table;
+  table.header = {"gpu", "option", "set-ups", "median error %", "p90 %", "worst %"};
+  table.right = {false, false, true, true, true, true};
+  table.fit = {Fit::kFront};
+  constexpr double kMedian = 0.5, kMost = 0.9;
+  for (const auto& [key, values] : errors)
+    table.rows.push_back({key[0], key[1], format_integer(static_cast<int64_t>(values.size())),
+                          percent(quantile(values, kMedian)), percent(quantile(values, kMost)),
+                          percent(*std::max_element(values.begin(), values.end()))});
   return table;
 }
 
@@ -92,6 +110,8 @@ std::string evaluation_table(const Evaluation& evaluation, const TableStyle& sty
   out += tables_of_gpus(evaluation.models, "Whole models", models, style, model_cells);
   if (!evaluation.models.empty())
     out += "Mean over models\n\n" + format_text_table(model_means(evaluation), style, 2) + "\n";
+  if (!evaluation.peaks.empty())
+    out += "Peaks of memory\n\n" + format_text_table(peak_errors(evaluation), style, 2) + "\n";
   return out + unmatched_lines(evaluation.unmatched, style);
 }
 

@@ -110,6 +110,13 @@ void check_graphs(const Request& r) {
 }
 
 void check_software(const Request& r) {
+  const bool training = r.kind == RequestKind::kPass && r.mode == Mode::kTraining;
+  if (!training && r.execution.software) {
+    const SoftwareDef& def = software_def(*r.execution.software);
+    if (!def.support.infers)
+      refuse(fmt::format("`software` {}: only training with {} is forecast; use `mode` training",
+                         def.name, def.title));
+  }
   if (r.kind != RequestKind::kPass || r.mode != Mode::kTraining || !r.execution.software) return;
   const SoftwareDef& software = software_def(*r.execution.software);
   if (!software.support.trains)
@@ -140,6 +147,21 @@ void check_served_adapters(const Request& r) {
   if (names_adapters(r.load) && (a.count > 1 || a.skew > 0))
     refuse("`lora-adapters` and `lora-skew` have no effect: the `trace` names the adapters");
   if (a.skew > 0 && a.count == 1) refuse("`lora-skew` has no effect without `lora-adapters`");
+}
+
+void check_recomputation(const Request& r) {
+  if (r.recompute_modules.empty()) return;
+  static const std::vector<std::string> kKnown = {"core_attn", "layernorm", "moe_act"};
+  for (const std::string& name : split(r.recompute_modules, ',')) {
+    if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
+      refuse(fmt::format("`recompute-modules`: unknown module '{}'{}; known: {}", shown_name(name),
+                         did_you_mean(name, kKnown), join(kKnown, ", ")));
+  }
+}
+
+void check_fp8(const Request& r) {
+  if (r.fp8_recipe && r.execution.dtype != "fp8")
+    refuse("`fp8-recipe` has no effect without `dtype` fp8");
 }
 
 void check_adapters(const Request& r) {
@@ -308,6 +330,8 @@ std::string why_not(const OptionDef& option, RequestKind kind) {
 void check_request(const Request& request) {
   check_values(request);
   check_software(request);
+  check_recomputation(request);
+  check_fp8(request);
   check_counted_graphs(request);
   check_scheduling(request);
   check_graphs(request);

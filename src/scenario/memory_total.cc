@@ -43,7 +43,14 @@ int64_t visible_bytes(const Device& device) {
 }
 
 int64_t workspace_bytes(const Device& device, const SoftwareStack& stack, Mode mode) {
-  return workspace_bytes(stack, has_large_workspace(device), mode == Mode::kTraining);
+  const int64_t cublas =
+      workspace_bytes(stack, has_large_workspace(device), mode == Mode::kTraining);
+  return checked_add(cublas, extension_workspace_bytes(device, stack));
+}
+
+int64_t extension_workspace_bytes(const Device& device, const SoftwareStack& stack) {
+  return has_large_workspace(device) ? stack.extension_workspace_large_bytes
+                                     : stack.extension_workspace_bytes;
 }
 
 Memory bare_rank(const Device& device, const SoftwareStack& stack, Mode mode) {

@@ -18,6 +18,9 @@ int64_t visible_bytes(const Device& device);
 /// Workspaces of libraries on the device.
 int64_t workspace_bytes(const Device& device, const SoftwareStack& stack, Mode mode);
 
+/// A workspace of a library beside PyTorch.
+int64_t extension_workspace_bytes(const Device& device, const SoftwareStack& stack);
+
 /// A rank without tensors: workspace and framework. It may use all that programs see.
 Memory bare_rank(const Device& device, const SoftwareStack& stack, Mode mode);
 

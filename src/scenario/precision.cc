@@ -12,6 +12,7 @@ namespace {
 constexpr const char* kAsked = "asked";
 constexpr const char* kAutocastBf16 = "amp";
 constexpr const char* kAutocastFp16 = "amp-fp16";
+constexpr const char* kFp8 = "fp8";
 
 std::string text(std::string_view name) { return std::string(name); }
 
@@ -51,6 +52,8 @@ class Resolver {
               model_.name, dtype_name(*model_.fixed_dtype), asked));
     if (asked == kAutocastBf16 || asked == kAutocastFp16) {
       autocast_in(asked == kAutocastBf16 ? DType::kBf16 : DType::kFp16);
+    } else if (request_.training && asked == kFp8) {
+      train_in_fp8();
     } else if (const std::optional<QuantScheme> scheme = find_scheme(asked)) {
       p_.name = scheme_info(*scheme).name;  // of an alias too
       scheme_for_all(*scheme);
@@ -67,6 +70,18 @@ class Resolver {
                               has_unit(device_, DType::kFp16) ? "; use `dtype` amp-fp16" : ""));
     p_.dtype = dtype;
     p_.autocast = true;
+  }
+
+  /// Weights and activations stay in 16 bits. Only tcgen05 multiplies columns of 8 bits
+  /// (cuBLAS's documentation, cublasLtMatmul: FP8 kernels need the TN format on Ada and Hopper).
+  void train_in_fp8() {
+    if (!has_unit(device_, DType::kFp8))
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("`dtype` fp8: {} has no fp8 unit; use `dtype` bf16", device_.id));
+    p_.dtype = supported(DType::kBf16);
+    p_.trains_in_fp8 = true;
+    const Gpu* const gpu = device_.as_gpu();
+    p_.fp8_rows_only = gpu == nullptr || gpu->matrix_instruction != MatrixInstruction::kTcgen05;
   }
 
   void scheme_for_all(QuantScheme scheme) {

@@ -61,11 +61,17 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"overlaps_shared_experts", &Traits::overlaps_shared_experts},
     {"fuses_norm_with_all_reduce", &Traits::fuses_norm_with_all_reduce},
     {"fuses_norm_on_older_gpus", &Traits::fuses_norm_on_older_gpus},
+    {"wgmma_attention_ratio", &Traits::wgmma_attention_ratio, "1"},
+    {"wgmma_attention_backward_ratio", &Traits::wgmma_attention_backward_ratio, "1"},
+    {"fuses_modules", &Traits::fuses_modules},
+    {"cross_entropy", &Traits::cross_entropy},
+    {"kernels_of", &Traits::kernels_of},
 };
 
 constexpr Entry<SoftwareSupport> kSupport[] = {
     {"architectures", &SoftwareSupport::architectures},
     {"trains", &SoftwareSupport::trains},
+    {"infers", &SoftwareSupport::infers},
 };
 
 constexpr Entry<HostCosts> kCosts[] = {
@@ -140,6 +146,9 @@ constexpr Entry<SoftwareStack> kMemory[] = {
     {"communication_bytes", &SoftwareStack::communication_bytes, "B"},
     {"workspace_bytes", &SoftwareStack::workspace_bytes, "B"},
     {"workspace_large_bytes", &SoftwareStack::workspace_large_bytes, "B"},
+    {"extension_workspace_bytes", &SoftwareStack::extension_workspace_bytes, "B"},
+    {"extension_workspace_large_bytes", &SoftwareStack::extension_workspace_large_bytes, "B"},
+    {"expert_workspaces", &SoftwareStack::expert_workspaces, "1"},
 };
 
 /// The first entry of the section with that key, or nullptr.
@@ -488,6 +497,12 @@ const SoftwareDef& software_def(Software software) {
 Software newest_version(Software software) {
   const SoftwareDef& def = software_def(software);
   return def.before.empty() ? software : find_software(def.name).value();
+}
+
+Software measured_kernels(Software software) {
+  const Software newest = newest_version(software);
+  const std::string& other = traits_of(newest).kernels_of;
+  return other.empty() ? newest : software_of(other);
 }
 
 Software software_version(Software software, std::string_view version, const std::string& where) {

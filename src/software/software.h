@@ -53,6 +53,14 @@ struct SoftwareTraits {
   std::string families_with_fused_norms;
   bool compiles_gates = false;  ///< gated activations are kernels of a compiler, without row blocks
 
+  // Training
+  /// On GPUs with wgmma, cycles of a pair of query and key over those of kernels with wgmma.
+  double wgmma_attention_ratio = 0, wgmma_attention_backward_ratio = 0;
+  bool fuses_modules = false;  ///< norms, rotary, activations and sums are a kernel each
+  std::string cross_entropy;   ///< a word of CrossEntropy
+  /// The software whose measured kernels are its own too; "": none.
+  std::string kernels_of;
+
   // Others
   double expert_launches_us = 0;         ///< routing, sorting, two products, activation, sum
   double block_fp8_experts_ratio = 0;    ///< time of experts in FP8 by blocks over the measured one
@@ -159,6 +167,10 @@ struct SoftwareStack {
   int64_t workspace_bytes = 0;
   /// The same on GPUs of compute capability 9.0 and 10.0.
   int64_t workspace_large_bytes = 0;
+  /// Of a library beside PyTorch (Transformer Engine), for its products; on GPUs of compute
+  /// capability 9.0 and 10.0; and how many more it has for grouped products of experts.
+  int64_t extension_workspace_bytes = 0, extension_workspace_large_bytes = 0;
+  int64_t expert_workspaces = 0;
 
   bool operator==(const SoftwareStack&) const = default;
 };
@@ -167,6 +179,7 @@ struct SoftwareStack {
 struct SoftwareSupport {
   std::string architectures;  ///< of GPUs, words of device files with spaces between, or "any"
   bool trains = false;
+  bool infers = false;  ///< passes and text generation
 
   bool operator==(const SoftwareSupport&) const = default;
 };
@@ -231,6 +244,9 @@ const SoftwareDef& software_def(Software software);
 Software software_version(Software software, std::string_view version, const std::string& where);
 /// The same software in its newest version, whose kernels were measured.
 Software newest_version(Software software);
+/// The software under whose name its kernels were measured: the newest version of itself, or of
+/// another that it takes over.
+Software measured_kernels(Software software);
 inline const SoftwareTraits& traits_of(Software software) { return software_def(software).traits; }
 
 /// The first server of the table: that of text generation where the request names none.

@@ -41,7 +41,7 @@ TEST(Software, FirstIsPyTorchAndTheFirstServerIsVllm) {
 
 TEST(Software, NamesAreThoseThatWeightsAndOptionsKnow) {
   const std::vector<std::string> all = {"pytorch", "vllm",      "sglang", "trtllm",
-                                        "rocblas", "pipeweave", "aiter"};
+                                        "rocblas", "pipeweave", "aiter",  "megatron"};
   ASSERT_GE(software_names().size(), all.size());
   for (size_t i = 0; i < all.size(); ++i) EXPECT_EQ(software_names()[i], all[i]);
   const std::vector<std::string> models = model_software_names(), servers = server_software_names();
@@ -59,7 +59,7 @@ TEST(Software, UnknownNameIsRefusedWithTheKnownOnes) {
     EXPECT_STREQ(
         error.what(),
         "`software`: unknown value 'vlm'; did you mean 'vllm'?; known: pytorch, vllm, sglang, "
-        "trtllm, rocblas, pipeweave, aiter");
+        "trtllm, rocblas, pipeweave, aiter, megatron");
   }
 }
 

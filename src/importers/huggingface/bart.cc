@@ -223,6 +223,7 @@ class Bart {
                                                .dtype = f_.request().dtype,
                                                .kind = TensorKind::kBuffer,
                                                .segment = f_.builder().current_segment()});
+    graph_.splits.push_back({.weight = bias, .dim = 1, .parts = {c_.decoder_vocab_size}});
     return f_.op("add", {logits, bias}, "final_logits_bias");
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/check.h"
 #include "base/checked.h"
 #include "base/text.h"
 #include "passes/main_gradients.h"
@@ -85,15 +86,48 @@ bool has_scores(const Graph& modules, const EagerForm& form) {
 
 namespace {
 
+constexpr const char* kCoreAttention = "core_attn";
+
+/// Of a request whose software is known.
+const SoftwareTraits& traits_of(const Request& request) {
+  return traits_of(request.execution.software.value_or(Software{}));
+}
+
+/// Whether selective checkpointing computes the module again.
+bool recomputes(const Request& request, std::string_view module) {
+  if (request.checkpointing != Checkpointing::kSelective) return false;
+  const std::vector<std::string> modules = split(
+      request.recompute_modules.empty() ? kCoreAttention : request.recompute_modules.c_str(), ',');
+  return std::find(modules.begin(), modules.end(), module) != modules.end();
+}
+
 EagerForm eager_form(const Request& request, const Precision& precision) {
   return {.fused_attention = request.execution.attention == AttentionKind::kFlash,
           .training = request.mode == Mode::kTraining,
-          .autocast = precision.autocast};
+          .autocast = precision.autocast,
+          .fused_modules = traits_of(request).fuses_modules,
+          .recomputes_expert_activations = recomputes(request, "moe_act")};
+}
+
+Fp8Form fp8_form(const Request& request, const Precision& precision) {
+  const Fp8Recipe recipe = request.fp8_recipe.value_or(Fp8Recipe::kDelayed);
+  // Blocks of rows and blocks of columns have scales of their own.
+  const bool blocks = recipe == Fp8Recipe::kBlockwise || recipe == Fp8Recipe::kMxfp8;
+  return {.recipe = recipe, .transposes = precision.fp8_rows_only || blocks};
+}
+
+CrossEntropy cross_entropy_of(const Request& request) {
+  const std::vector<std::string>& words = choice_names<CrossEntropy>();
+  const auto own = std::find(words.begin(), words.end(), traits_of(request).cross_entropy);
+  TILECAST_CHECK(own != words.end());
+  return request.cross_entropy.value_or(static_cast<CrossEntropy>(own - words.begin()));
 }
 
 /// Throws Error if the model has nothing that the request's checkpointing computes again.
 void check_checkpointing(const Graph& modules, const Request& request, const EagerForm& form) {
   if (request.checkpointing == Checkpointing::kNone) return;
+  if (request.checkpointing == Checkpointing::kSelective && !recomputes(request, kCoreAttention))
+    return;
   const bool selective = request.checkpointing == Checkpointing::kSelective;
   const bool eager =
       selective && has_scores(modules, {.training = true, .autocast = form.autocast});
@@ -160,7 +194,7 @@ namespace {
 AttentionKind default_attention(const Model& model, const Request& request) {
   const bool fused = model.has_fused_attention && model.takes_fused_attention &&
                      !(model.trains_position_bias && request.mode == Mode::kTraining) &&
-                     request.checkpointing != Checkpointing::kSelective;
+                     !recomputes(request, kCoreAttention);
   return fused ? AttentionKind::kFlash : AttentionKind::kEager;
 }
 
@@ -194,6 +228,8 @@ CheckedPass completed_pass(const Model& model, const Device& device, const Reque
   if (!used.execution.attention) used.execution.attention = default_attention(model, request);
   check_model(model, request, *used.seq);
   Precision precision = resolve_precision(model, device, precision_request(request));
+  if (used.mode == Mode::kTraining && traits_of(used).fuses_modules)
+    used.execution.fusion = Fusion::kPointwise;
   if (!used.optimizer) used.optimizer = default_optimizer(model, request);
   if (!used.parallel.main_params)
     used.parallel.main_params = default_main_params(model, request, precision);
@@ -248,13 +284,18 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
       quantize_linears(graph, precision.scheme_of);
     }
   }
+  if (precision.trains_in_fp8) train_in_fp8(graph, fp8_form(request, precision));
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
   if (training && model.has_modules && form.has_head && request.loss != Loss::kNone)
     add_loss(graph, {.upcast = model.decoder.has_value(),
                      .autocast = precision.autocast,
                      .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
-                     .ranks = form.vocabulary_ranks});
-  if (training && !model.has_backward) add_backward(graph, request.checkpointing);
+                     .ranks = form.vocabulary_ranks,
+                     .cross_entropy = cross_entropy_of(request)});
+  if (training && !model.has_backward)
+    add_backward(graph, request.checkpointing,
+                 {.attention = recomputes(request, kCoreAttention),
+                  .norms = recomputes(request, "layernorm")});
   if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);
   if (request.execution.fusion == Fusion::kPointwise) {
     const Graph unfused = graph;
@@ -268,6 +309,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                         .main_params = request.parallel.main_params.value_or(MainParams::kAsModel),
                         .shards = form.optimizer_shards,
                         .expert_ranks = form.expert_ranks});
+  if (precision.trains_in_fp8) cast_weights_to_fp8(graph, fp8_form(request, precision));
   return graph;
 }
 

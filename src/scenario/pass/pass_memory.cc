@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "memory/by_purpose.h"
+#include "ops/op_def.h"
 #include "scenario/internal.h"
 #include "scenario/memory_total.h"
 #include "scenario/pass/pass.h"
@@ -40,6 +41,12 @@ PassMemory forecast_memory(const Graph& graph, const MemoryByPurpose& plan,
   memory.activations_bytes = checked_add(plan.activations_bytes, plan.inputs_bytes);
   memory.cache_bytes = plan.cache_bytes;
   memory.optimizer_temporaries_bytes = plan.optimizer_temporaries_bytes;
+  const OpId experts = require_op("experts");
+  if (std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                  [&](const Node& node) { return node.op == experts; }))
+    memory.workspace_bytes = checked_add(
+        memory.workspace_bytes,
+        checked_multiply(stack.expert_workspaces, extension_workspace_bytes(setup.device, stack)));
   memory.stack = stack.measured_with;
   memory.at_peak = parts_of(plan.peak.by_use);
   set_peak(memory);

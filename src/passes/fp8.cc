@@ -1,0 +1,152 @@
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/checked.h"
+#include "ops/op_def.h"
+#include "passes/passes.h"
+#include "passes/rewriter.h"
+
+namespace tilecast {
+namespace {
+
+QuantScheme scheme_of_scales(Fp8Recipe recipe) {
+  return recipe == Fp8Recipe::kBlockwise ? QuantScheme::kFp8Block : QuantScheme::kFp8;
+}
+
+/// One pass over a forward graph.
+class Fp8Products {
+ public:
+  Fp8Products(const Graph& from, const Fp8Form& form)
+      : from_(from),
+        form_(form),
+        adapters_(std::any_of(from.tensors.begin(), from.tensors.end(),
+                              [](const Tensor& tensor) { return tensor.frozen; })) {}
+
+  Graph run() {
+    const auto rule = [this](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+      return rewrite(b, node, std::move(inputs));
+    };
+    return Rewriter(from_, rule).run();
+  }
+
+ private:
+  struct Copies {
+    TensorId rows, transposed;
+  };
+
+  bool is_output(const Node& node) const {
+    return std::find(from_.outputs.begin(), from_.outputs.end(), node.outputs[0]) !=
+           from_.outputs.end();
+  }
+
+  /// Linear layers with weights of their own. The output layer, routers and small gates stay in 16
+  /// bits (Megatron-LM: their modules are not Transformer Engine's), adapters too.
+  bool multiplies_in_fp8(const Node& node) const {
+    if (node.op != linear_ || is_output(node)) return false;
+    const Tensor& weight = from_.tensor(node.inputs[1]);
+    if (weight.kind != TensorKind::kWeight || (adapters_ && !weight.frozen)) return false;
+    return weight.role != Role::kRouter && weight.role != Role::kGate;
+  }
+
+  std::vector<TensorId> rewrite(GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+    if (node.op == experts_) {
+      Node own = node;
+      own.set_attribute("products", scheme_of_scales(form_.recipe));
+      return b.add("experts", std::move(inputs), node.name, std::move(own.attributes));
+    }
+    if (!multiplies_in_fp8(node))
+      return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
+    const Copies x = copies_of(b, inputs[0], node.name), w = weight_copies(b, inputs[1]);
+    std::vector<TensorId> operands = {inputs[0], inputs[1],    x.rows,
+                                      w.rows,    x.transposed, w.transposed};
+    if (inputs.size() == 3) operands.push_back(inputs[2]);
+    return b.add("fp8_linear", std::move(operands), node.name,
+                 {{"scheme", scheme_of_scales(form_.recipe)},
+                  {"transposed", form_.transposes ? 1 : 0},
+                  {"scaled_first", scaled_first()},
+                  {"weight_layout", attribute<int64_t>(node, "weight_layout")}});
+  }
+
+  int64_t scaled_first() const { return form_.recipe == Fp8Recipe::kTensorwise ? 1 : 0; }
+
+  /// Of activations, which several products may read.
+  Copies copies_of(GraphBuilder& b, TensorId x, const std::string& name) {
+    const auto [known, fresh] = known_.try_emplace(x, Copies{});
+    if (!fresh) return known->second;
+    const std::vector<TensorId> outputs =
+        b.add("fp8_cast", {x}, name + ".cast",
+              {{"transposed", form_.transposes ? 1 : 0}, {"scaled_first", scaled_first()}});
+    TensorId other = outputs.back();
+    if (!form_.transposes) {
+      const Shape shape = b.graph().tensor(x).shape;
+      const int64_t columns = shape.back(), rows = element_count(shape) / columns;
+      const TensorId flat =
+          b.op("view", {other}, name + ".view", {{"shape", Shape{rows, columns}}});
+      other = b.op("transpose", {flat}, name + ".transpose", {{"order", Shape{1, 0}}});
+    }
+    return known->second = {outputs.front(), other};
+  }
+
+  /// Weights are cast when they have changed, not in each micro-batch (Transformer Engine's
+  /// is_first_microbatch), so their copies stay in memory: in both layouts where products need it.
+  Copies weight_copies(GraphBuilder& b, TensorId weight) {
+    const auto [known, fresh] = known_.try_emplace(weight, Copies{});
+    if (!fresh) return known->second;
+    // A copy: adding a tensor may move the weight.
+    const Tensor of =
+        b.graph().tensor(weight);  // NOLINT(performance-unnecessary-copy-initialization)
+    const auto buffer = [&](const char* suffix, Shape shape) {
+      return b.tensor({.name = of.name + suffix,
+                       .shape = std::move(shape),
+                       .dtype = DType::kFp8,
+                       .kind = TensorKind::kBuffer,
+                       .segment = of.segment});
+    };
+    const TensorId rows = buffer(".fp8", of.shape);
+    const TensorId transposed =
+        form_.transposes ? buffer(".fp8_transposed", {of.shape[1], of.shape[0]}) : rows;
+    return known->second = {rows, transposed};
+  }
+
+  const OpId linear_ = require_op("linear"), experts_ = require_op("experts");
+  const Graph& from_;
+  const Fp8Form& form_;
+  const bool adapters_;  ///< are trained; all other weights are frozen
+  std::map<TensorId, Copies> known_;
+};
+
+}  // namespace
+
+void train_in_fp8(Graph& graph, const Fp8Form& form) {
+  graph = Fp8Products(graph, form).run();
+  validate_if_debug(graph);
+}
+
+void cast_weights_to_fp8(Graph& graph, const Fp8Form& form) {
+  int64_t elements = 0;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind != TensorKind::kBuffer || tensor.dtype != DType::kFp8) continue;
+    const int64_t all =
+        checked_multiply(element_count(tensor.shape), graph.repeat_of(tensor.segment));
+    elements = checked_add(elements, all);
+  }
+  elements /= form.transposes ? 2 : 1;
+  if (elements == 0) return;
+  GraphBuilder b(graph);
+  b.begin_segment("fp8_weights", 1);
+  b.set_phase(Phase::kOptimizer);
+  const TensorId weights = b.tensor({.name = "parameters",
+                                     .shape = {1, elements},
+                                     .dtype = DType::kBf16,
+                                     .kind = TensorKind::kReference,
+                                     .segment = b.current_segment()});
+  const std::vector<TensorId> copies =
+      b.add("fp8_cast", {weights}, "optimizer.fp8_cast",
+            {{"transposed", form.transposes ? 1 : 0},
+             {"scaled_first", form.recipe == Fp8Recipe::kTensorwise ? 1 : 0}});
+  for (const TensorId id : copies) graph.tensor(id).kind = TensorKind::kReference;
+  validate_if_debug(graph);
+}
+
+}  // namespace tilecast

@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "memory/by_purpose.h"
+#include "ops/notation.h"
+#include "ops/op_def.h"
+#include "passes/passes.h"
+#include "test_support.h"
+
+namespace tilecast {
+namespace {
+
+constexpr int64_t kRows = 64, kHidden = 256, kInner = 1024, kLayers = 3, kClasses = 128;
+
+constexpr const char* kTwoLayers = R"(graph model
+input x: bf16[64, 256]
+weight w: bf16[128, 256]
+segment layers x3
+  weight w1: bf16[1024, 256]
+  weight w2: bf16[256, 1024]
+  h = linear(x, w1)
+  a = gelu(h)
+  y = linear(a, w2)
+  r = add(y, x)
+  carry x -> r
+segment head x1
+  o = linear(r, w)
+output o
+)";
+
+struct Products {
+  int64_t wide = 0, narrow = 0;  ///< FLOPs in 16 and in 8 bits
+  int64_t casts = 0;             ///< launches
+};
+
+Products products_of(const Graph& graph) {
+  Products sum;
+  for (const Segment& segment : graph.segments) {
+    for (int32_t i = 0; i < segment.node_count; ++i) {
+      std::vector<Kernel> kernels;
+      const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+      lower_node(graph, node, kernels);
+      for (const Kernel& kernel : kernels) {
+        if (node.op == require_op("fp8_cast")) sum.casts += segment.repeat;
+        if (!kernel.is_product()) continue;
+        (kernel.compute_dtype() == DType::kFp8 ? sum.narrow : sum.wide) +=
+            kernel.flops * segment.repeat;
+      }
+    }
+  }
+  return sum;
+}
+
+Graph trained(const Fp8Form* form) {
+  Graph graph = parse_graph(kTwoLayers, "model");
+  if (form != nullptr) train_in_fp8(graph, *form);
+  add_backward(graph);
+  if (form != nullptr) cast_weights_to_fp8(graph, *form);
+  return graph;
+}
+
+TEST(Fp8Training, LayersMultiplyInFp8ForwardAndBackwardAndTheOutputLayerDoesNot) {
+  const Fp8Form form{.recipe = Fp8Recipe::kTensorwise, .transposes = true};
+  const Products before = products_of(trained(nullptr)), after = products_of(trained(&form));
+  const int64_t head = 2 * kRows * kHidden * kClasses * 3;
+  EXPECT_EQ(after.wide, head) << "forward, both gradients";
+  EXPECT_EQ(after.wide + after.narrow, before.wide) << "work does not depend on the dtype";
+}
+
+TEST(Fp8Training, EachTensorIsCastOnceAndWeightsOnceInAStep) {
+  // x and a forward, the gradients of h and y backward, two kernels each where the scale is found
+  // first; all weights together.
+  for (const auto& [recipe, kernels] :
+       {std::pair{Fp8Recipe::kTensorwise, 2}, std::pair{Fp8Recipe::kDelayed, 1}}) {
+    const Fp8Form form{.recipe = recipe, .transposes = true};
+    EXPECT_EQ(products_of(trained(&form)).casts, kernels * (4 * kLayers + 1));
+  }
+}
+
+TEST(Fp8Training, CopiesOfWeightsAreInMemoryInOneOrTwoLayouts) {
+  const int64_t weights = 2 * kHidden * kInner * kLayers;
+  for (const bool transposes : {false, true}) {
+    const Fp8Form form{.transposes = transposes};
+    Graph graph = parse_graph(kTwoLayers, "model");
+    const int64_t before = memory_by_purpose(graph).weights_bytes;
+    train_in_fp8(graph, form);
+    EXPECT_EQ(memory_by_purpose(graph).weights_bytes - before, weights * (transposes ? 2 : 1));
+  }
+}
+
+TEST(Fp8Training, ActivationsAreSavedIn8Bits) {
+  const Fp8Form form{.transposes = true};
+  // Of a layer: x and a of the products in one byte instead of two; h for gelu's gradient as
+  // before.
+  const MemoryByPurpose wide = memory_by_purpose(trained(nullptr)),
+                        narrow = memory_by_purpose(trained(&form));
+  EXPECT_LT(narrow.activations_bytes, wide.activations_bytes);
+}
+
+TEST(CrossEntropy, InPlaceHoldsOneCopyInFp32) {
+  constexpr const char* kHead =
+      "graph head\ninput x: bf16[4096, 64]\nweight w: bf16[32768, 64]\no = linear(x, w)\n"
+      "output o\n";
+  const int64_t logits = 4096 * int64_t{32768};
+  const auto peak = [&](CrossEntropy cross_entropy) {
+    Graph graph = parse_graph(kHead, "head");
+    add_loss(graph, {.upcast = true, .cross_entropy = cross_entropy});
+    add_backward(graph);
+    const MemoryByPurpose plan = memory_by_purpose(graph);
+    return plan.peak.bytes - plan.weights_bytes - plan.inputs_bytes;
+  };
+  const auto copies = [&](CrossEntropy cross_entropy) {
+    return static_cast<double>(peak(cross_entropy)) / static_cast<double>(logits);
+  };
+  // Bytes for each logit: the copy, and the logits or their gradient in 16 bits. Compiled, a copy
+  // of the gradient more. PyTorch's: logits, their copy, log-probabilities, two gradients.
+  EXPECT_NEAR(copies(CrossEntropy::kInPlace), 4 + 2, 0.1);
+  EXPECT_NEAR(copies(CrossEntropy::kCompiled), 4 + 4 + 2, 0.1);
+  EXPECT_GT(copies(CrossEntropy::kLogSoftmax), 12);
+}
+
+TEST(Recompute, NormsAreComputedAgainBeforeTheGradientsThatReadThem) {
+  constexpr const char* kNormed = R"(graph model
+input x: bf16[64, 256]
+segment layers x3
+  weight g: bf16[256]
+  weight w1: bf16[1024, 256]
+  weight w2: bf16[256, 1024]
+  n = rms_norm(x, g)
+  h = linear(n, w1)
+  a = gelu(h)
+  y = linear(a, w2)
+  r = add(y, x)
+  carry x -> r
+output r
+)";
+  const auto with = [&](bool norms) {
+    Graph graph = parse_graph(kNormed, "model");
+    add_backward(graph, Checkpointing::kSelective, {.attention = true, .norms = norms});
+    return graph;
+  };
+  const OpId norm = require_op("rms_norm");
+  const auto count = [&](const Graph& graph) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [&](const Node& node) { return node.op == norm; });
+  };
+  EXPECT_EQ(count(with(false)), 1);
+  EXPECT_EQ(count(with(true)), 2);
+  // Each layer keeps a tensor of x's size less, but for the one whose backward pass runs.
+  const int64_t saved =
+      memory_by_purpose(with(false)).peak.bytes - memory_by_purpose(with(true)).peak.bytes;
+  EXPECT_GE(saved, (kLayers - 1) * kRows * kHidden * 2);
+}
+
+}  // namespace
+}  // namespace tilecast
