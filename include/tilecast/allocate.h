@@ -23,12 +23,13 @@ enum class AllocationObjective : uint8_t {
   kFairness,    ///< the least of speed / (weight x speed with an equal share of the pool)
   kFinishTime,  ///< the largest of a job's time to its end over that with an equal share
   kCost,        ///< the cost of all steps; deadlines are kept first
-  kDeadline     ///< the weights of the jobs that meet their deadlines
+  kDeadline,    ///< the weights of the jobs that meet their deadlines
+  kEnergy       ///< the energy of all steps; deadlines are kept first
 };
 
 constexpr auto choice_words(AllocationObjective) {
-  return std::array<std::string_view, 6>{"throughput",  "makespan", "fairness",
-                                         "finish-time", "cost",     "deadline"};
+  return std::array<std::string_view, 7>{"throughput", "makespan", "fairness", "finish-time",
+                                         "cost",       "deadline", "energy"};
 }
 
 /// A job of a pool.
@@ -74,6 +75,7 @@ struct PlaceOption {
   int64_t gpus = 1;
   std::optional<Interval> steps_per_s;
   std::optional<double> seconds, cost;
+  std::optional<double> power_w, energy_j;
   int64_t memory_bytes = 0;
   bool fits = true;
   std::optional<std::string> error;
@@ -90,6 +92,10 @@ struct PlaceOption {
     field("seconds", "s", "time of all its steps there; null: it has no number of steps",
           &Self::seconds);
     field("cost", "", "of all its steps there, in the unit of the prices", &Self::cost);
+    field("power_w", "W", "of all its GPUs' boards there; null: it is not forecast",
+          &Self::power_w);
+    field("energy_j", "J", "of all its steps there; null: not forecast, or no number of steps",
+          &Self::energy_j);
     field("memory_bytes", "bytes", "peak on each GPU", &Self::memory_bytes);
     field("fits", "", "whether the memory suffices", &Self::fits);
     field("error", "", "why there is no forecast", &Self::error);
@@ -197,11 +203,11 @@ struct AllocationForecast {
     using Self = AllocationForecast;
     field.is_document("AllocationForecast", "Which job goes where.");
     field("objective", "", "what it is best for", &Self::objective,
-          {"throughput", "makespan", "fairness", "finish-time", "cost", "deadline"});
+          {"throughput", "makespan", "fairness", "finish-time", "cost", "deadline", "energy"});
     field("value", "",
           "of the objective: throughput a sum of relative speeds, makespan seconds, fairness and "
           "finish-time ratios to an equal share, cost in the unit of the prices, deadline a sum of "
-          "weights; null: no job can run",
+          "weights, energy joules; null: no job can run",
           &Self::value);
     field("blind_value", "",
           "the value of the best allocation that does not tell kinds of GPU apart: it divides each "
@@ -290,7 +296,7 @@ struct ClusterSimulation {
     using Self = ClusterSimulation;
     field.is_document("ClusterSimulation", "Jobs that arrive at a pool, under several policies.");
     field("objective", "", "of the last policy", &Self::objective,
-          {"throughput", "makespan", "fairness", "finish-time", "cost", "deadline"});
+          {"throughput", "makespan", "fairness", "finish-time", "cost", "deadline", "energy"});
     field("arrivals", "", "jobs that arrive and can run", &Self::arrivals);
     field("deadlines", "", "jobs with a deadline", &Self::deadlines);
     field("policies", "",

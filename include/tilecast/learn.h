@@ -305,13 +305,15 @@ struct ServerErrors {
   int64_t count = 0;
   double mape_percent = 0, median_percent = 0, p90_percent = 0, bias_ratio = 0;
   double coverage_percent = 0;
+  std::optional<double> kendall_tau;
 
   template <typename Fields>
   static void fields(Fields& field) {
     using Self = ServerErrors;
     field.is("ServerErrors", "Errors of one figure of measured servers.");
     field("metric", "", "the figure: see the fields of points", &Self::metric,
-          {"tpot", "itl", "ttft", "tokens_per_s_per_gpu"});
+          {"tpot", "itl", "ttft", "tokens_per_s_per_gpu", "power", "energy_per_token",
+           "energy_per_token_at_measured_rate"});
     field("software", "", "of the servers; empty: all", &Self::software);
     field("model", "", "as the table names it; empty: all", &Self::model);
     field("gpu", "", "id of the GPU; empty: all", &Self::gpu);
@@ -323,6 +325,10 @@ struct ServerErrors {
     field("bias_ratio", "", "geometric mean of forecast / measured", &Self::bias_ratio);
     field("coverage_percent", "%", "share of rows inside the 80 % interval",
           &Self::coverage_percent);
+    field("kendall_tau", "",
+          "of the ranks of the rows by forecast and by measured figure; null: "
+          "all are equal",
+          &Self::kendall_tau);
   }
 };
 
@@ -335,8 +341,11 @@ struct ServerPoint {
   std::string statistic;
   std::optional<double> tpot_measured_s, itl_measured_s, ttft_measured_s;
   std::optional<double> tokens_per_s_per_gpu_measured;
+  std::optional<double> power_measured_w, energy_per_token_measured_j;
   std::string ttft_use;
   std::optional<Interval> tpot_s, itl_s, ttft_s, tokens_per_s_per_gpu;
+  std::optional<Interval> power_w, energy_per_token_j;
+  std::optional<Interval> energy_per_token_at_measured_rate_j;
   std::string options;
 
   /// The forecast of a figure without its interval.
@@ -394,6 +403,18 @@ struct ServerPoint {
                  value_of(&Self::tokens_per_s_per_gpu));
     field.bounds({"tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"}, "1/s", "80 % interval",
                  &Self::tokens_per_s_per_gpu);
+    field.if_set("power_measured_w", "W", "of one GPU, measured", &Self::power_measured_w);
+    field.if_set("power_w", "W", "of one GPU, forecast", value_of(&Self::power_w));
+    field.bounds({"power_low_w", "power_high_w"}, "W", "80 % interval", &Self::power_w);
+    field.if_set("energy_per_token_measured_j", "J", "of all GPUs for an output token, measured",
+                 &Self::energy_per_token_measured_j);
+    field.if_set("energy_per_token_j", "J", "of all GPUs for an output token, forecast",
+                 value_of(&Self::energy_per_token_j));
+    field.bounds({"energy_per_token_low_j", "energy_per_token_high_j"}, "J", "80 % interval",
+                 &Self::energy_per_token_j);
+    field.if_set("energy_per_token_at_measured_rate_j", "J",
+                 "of all GPUs: the forecast watts over the measured tokens a second",
+                 value_of(&Self::energy_per_token_at_measured_rate_j));
     field("options", "", "further ones of the forecast: option=value, separated by spaces",
           &Self::options);
   }

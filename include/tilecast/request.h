@@ -244,7 +244,8 @@ struct Deployment {
 /// The power that a GPU may draw, and what electricity and GPUs cost. No price is made up.
 struct EnergyTerms {
   std::optional<double>
-      power_cap_w;  ///< of each GPU (`nvidia-smi -pl`); default: the board's limit
+      power_cap_w;              ///< of each GPU (`nvidia-smi -pl`); default: the board's limit
+  bool best_power_cap = false;  ///< in its place: the cap with the least energy
   std::optional<double> price_per_gpu_hour, price_per_kwh, carbon_g_per_kwh;
 };
 

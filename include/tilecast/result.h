@@ -616,6 +616,7 @@ struct KernelForecast {
   /// Energy of one launch beside what the board draws all the time: of arithmetic at the voltage of
   /// the highest clock, and of bytes; the share of the highest clock at which it runs.
   double switched_j = 0, memory_j = 0, clock_share = 1;
+  bool power_measured = false;  ///< of such a kernel, on a card of the class
 
   double total_s() const { return latency_s * static_cast<double>(count); }
   std::optional<double> flops_per_byte() const {
@@ -671,23 +672,23 @@ struct KernelForecast {
   }
 };
 
-/// Power and energy of the GPUs' boards, and what they cost. Hosts, switches and cooling are not
-/// among them.
+/// Power and energy of the GPUs' boards, and what they cost. Servers and cooling stand apart.
 struct PowerForecast {
   Interval power_w, energy_j;
   double idle_w = 0, limit_w = 0;
   double clock_hz = 0;
   bool held_back = false;
+  double coverage_ratio = 0;
   std::optional<double> energy_per_token_j, tokens_per_kwh;
   std::optional<double> gpu_cost, energy_cost, carbon_g, cost_per_million_tokens;
+  std::optional<double> server_energy_j, facility_energy_j, facility_energy_cost;
 
   template <typename Fields>
   static void fields(Fields& field) {
     using Self = PowerForecast;
-    field.is(
-        "Power",
-        "Power and energy of the GPUs' boards, and what they cost; hosts, switches and cooling "
-        "are not among them.");
+    field.is("Power",
+             "Power and energy of the GPUs' boards, and what they cost; servers and cooling have "
+             "fields of their own.");
     field.interval({"power_w", "power_low_w", "power_high_w"}, "W",
                    "of one GPU, the mean of its time; of a server under load, also while it waits",
                    &Self::power_w);
@@ -701,6 +702,10 @@ struct PowerForecast {
     field("clock_hz", "Hz", "of the multiprocessors; where power holds it back, the mean",
           &Self::clock_hz);
     field("held_back", "", "the limit holds the clock below the highest one", &Self::held_back);
+    field("power_coverage", "",
+          "share of the time in kernels whose power was measured on a card of the class, and in "
+          "waits of such cards; the interval is wider where it is small",
+          &Self::coverage_ratio);
     field("energy_per_token_j", "J", "null: the input is not tokens", &Self::energy_per_token_j);
     field("tokens_per_kwh", "1/kWh", "null: the input is not tokens", &Self::tokens_per_kwh);
     field("gpu_cost", "", "of energy_j's work at `price_per_gpu_hour`; null: no price was given",
@@ -711,6 +716,18 @@ struct PowerForecast {
     field("cost_per_million_tokens", "",
           "both costs, as far as prices were given; null: no price, or the input is not tokens",
           &Self::cost_per_million_tokens);
+    field("server_energy_j", "J",
+          "of the nodes beside their GPUs, by `server_w` of the cluster file, in the share of "
+          "their GPUs that take part; null: the file does not state it",
+          &Self::server_energy_j);
+    field("facility_energy_j", "J",
+          "of GPUs and servers with cooling and power supply, by `pue` of the cluster file; null: "
+          "the file does not state it",
+          &Self::facility_energy_j);
+    field("facility_energy_cost", "",
+          "of facility_energy_j at `price_per_kwh`, in place of energy_cost, which has the GPUs' "
+          "boards only; null: no price, or no pue",
+          &Self::facility_energy_cost);
   }
 };
 

@@ -83,6 +83,7 @@ struct ForecastTotals {
   std::optional<double> ttft_s, tpot_s, tokens_per_s;
   std::optional<int64_t> flops, bytes, parameters;
   std::optional<double> utilization_ratio;
+  std::optional<double> power_w, energy_j, energy_per_token_j, cost, cost_per_million_tokens;
   std::optional<int64_t> peak_bytes;
   std::optional<bool> fits;
   std::optional<std::string> dtype;
@@ -118,6 +119,15 @@ struct ForecastTotals {
     field("parameters", "", "parameters of the model", &Self::parameters);
     field("utilization_ratio", "", "FLOPs / (latency x peak FLOP/s of the device for the dtype)",
           &Self::utilization_ratio);
+    field("power_w", "W", "of one GPU's board, the mean of its time", &Self::power_w);
+    field("energy_j", "J",
+          "of all GPUs' boards: of a pass or step, of a batch of generated text, of a request of a "
+          "server under load",
+          &Self::energy_j);
+    field("energy_per_token_j", "J", "that of a token", &Self::energy_per_token_j);
+    field("cost", "", "of energy_j's work: GPUs and energy, as far as prices were given",
+          &Self::cost);
+    field("cost_per_million_tokens", "", "the same of tokens", &Self::cost_per_million_tokens);
     field("peak_bytes", "bytes", "memory of one rank", &Self::peak_bytes);
     field("fits", "", "whether it fits", &Self::fits);
     field("dtype", "", "the dtype that was used", &Self::dtype);
@@ -367,10 +377,10 @@ struct TrainingSpace {
 };
 
 /// The quantity that the best candidate has least of.
-enum class PlanObjective : uint8_t { kTime, kCost, kMemory };
+enum class PlanObjective : uint8_t { kTime, kCost, kMemory, kEnergy };
 
 constexpr auto choice_words(PlanObjective) {
-  return std::array<std::string_view, 3>{"time", "cost", "memory"};
+  return std::array<std::string_view, 4>{"time", "cost", "memory", "energy"};
 }
 
 /// Whether candidates that cannot be among the first are left out of the simulation.
@@ -413,6 +423,8 @@ struct TrainingCandidate {
   std::optional<double> latency_s;
   double compute_s = 0, exposed_communication_s = 0, bubble_s = 0;
   std::optional<Interval> ranked_s;  ///< `latency_s` with its interval, of ranked candidates
+  /// Of ranked candidates where power is forecast: a GPU's mean, and of a step of all GPUs.
+  std::optional<double> power_w, energy_j;
   bool extrapolated = false;
   /// Of a ranked one: candidates of one step differ by less than the errors of their times.
   int64_t step = 0;
@@ -508,6 +520,13 @@ struct TrainingPlan {
   double cost_of_step(double seconds) const {
     return seconds / 3600 * static_cast<double>(ranks) * price_per_gpu_hour.value_or(0);
   }
+  /// Of a ranked candidate: with the energy of the GPUs' boards, where it has a price.
+  double cost_of_step(const TrainingCandidate& c) const {
+    constexpr double kJoulesPerKwh = 3.6e6;
+    return cost_of_step(c.latency_s.value_or(0)) +
+           c.energy_j.value_or(0) / kJoulesPerKwh * used.energy.price_per_kwh.value_or(0);
+  }
+  bool has_prices() const { return price_per_gpu_hour || used.energy.price_per_kwh; }
   std::vector<TrainingCandidateRow> rows() const;
   std::optional<TrainingWinner> winner() const;  ///< nullopt: none fits
 
@@ -568,7 +587,7 @@ struct TrainingPlan {
 
 struct TrainingCandidateRow : TrainingCandidate {
   std::optional<int64_t> rank;
-  std::optional<double> tokens_per_s, images_per_s, cost_of_step;
+  std::optional<double> tokens_per_s, images_per_s, cost_of_step, energy_per_token_j;
 
   /// `value` of a simulated step; else nullptr.
   template <typename T>
@@ -628,7 +647,14 @@ struct TrainingCandidateRow : TrainingCandidate {
     field.if_set("tokens_per_s", "1/s", "of a simulated step", &Self::tokens_per_s);
     field.if_set("images_per_s", "1/s", "of a simulated step of a model of images",
                  &Self::images_per_s);
-    field.if_set("cost_of_step", "", "in the unit of the price, of a simulated step",
+    field.if_set("power_w", "W", "of one GPU; only of ranked candidates, as the next two",
+                 &Self::power_w);
+    field.if_set("energy_j", "J", "of a step, of all GPUs' boards", &Self::energy_j);
+    field.if_set("energy_per_token_j", "J", "of a token, of all GPUs' boards",
+                 &Self::energy_per_token_j);
+    field.if_set("cost_of_step", "",
+                 "in the unit of the price, of a simulated step; of ranked candidates with the "
+                 "energy, where it has a price",
                  &Self::cost_of_step);
   }
 };
@@ -771,6 +797,9 @@ struct ServingCandidate {
   /// Intervals of candidates that tables list: the first ones (ServingPlan::kListed), the front,
   /// the alternatives, and the best one of each kind of GPU; nullopt: all others.
   std::optional<ServingIntervals> intervals;
+  /// Of candidates that have intervals, where power is forecast: a GPU's mean, and of an output
+  /// token of all GPUs.
+  std::optional<double> power_w, energy_per_token_j;
 
   int64_t gpus() const { return tp * pp * dp * (replicas + prefill_workers); }
 };
@@ -1030,6 +1059,10 @@ struct ServingCandidateRow : ServingCandidate {
                  &Self::price_per_hour);
     field.if_set("cost_of_million_tokens", "", "in the unit of the price",
                  &Self::cost_of_million_tokens);
+    field.if_set("power_w", "W", "of one GPU; only of rows with an interval, as the next",
+                 &Self::power_w);
+    field.if_set("energy_per_token_j", "J", "of an output token, of all GPUs' boards",
+                 &Self::energy_per_token_j);
     field.bounds({"ttft_low_s", "ttft_high_s"}, "s",
                  "80 % interval, as the next; only of the rows that tables list: the first ten, "
                  "the front, the alternatives, the best of each kind of GPU",

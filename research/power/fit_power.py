@@ -23,7 +23,7 @@ PEAK = {"bf16": 989.4e12, "fp16": 989.4e12, "fp8": 1978.9e12, "tf32": 494.7e12, 
 NAMES = [("voltage_at_rest", 0.57), ("idle_share", 0.11), ("clock_share", 0.07), ("busy_share", 0.08), ("matrix_16_bit_j_per_flop", 1.0e-12),
          ("matrix_8_bit_j_per_flop", 0.6e-12), ("matrix_tf32_j_per_flop", 1.9e-12), ("lanes_fp32_j_per_flop", 9.8e-12), ("attention_16_bit_j_per_flop", 1.6e-12),
          ("hbm3_j_per_byte", 115e-12), ("hbm3e_j_per_byte", 97e-12), ("l2_j_per_byte", 37e-12), ("stream_j_per_flop", 28e-12), ("norm_j_per_flop", 103e-12),
-         ("softmax_j_per_flop", 166e-12)]
+         ("softmax_j_per_flop", 166e-12), ("empty_rows_j_per_flop", 0.3e-12)]
 UNITS = {"bf16": "matrix_16_bit_j_per_flop", "fp16": "matrix_16_bit_j_per_flop", "fp8": "matrix_8_bit_j_per_flop", "tf32": "matrix_tf32_j_per_flop", "fp32": "lanes_fp32_j_per_flop"}
 
 
@@ -42,7 +42,7 @@ def read(card):
         load = {"card": card, "name": row["name"], "op": row["op"], "power": number("energy_power_w"), "hz": number("sm_clock_hz"),
                 "seconds": seconds, "burst": burst.get(row["name"], 0.0), "capped": number("power_capped_share") > 0.5,
                 "flops": number("flops"), "dtype": row["dtype"], "dram": number("dram_bytes"), "busy": 0.0 if row["op"] in ("idle", "spin") else 1.0,
-                "l2": 0.0}
+                "l2": 0.0, "heads_on_key": number("heads") / max(1.0, number("kv_heads"))}
         size = {"fp32": 4, "bf16": 2}.get(row["dtype"], 1)
         if row["op"] == "gelu":
             load["l2"] = 2 * size * number("columns")
@@ -57,9 +57,15 @@ def voltage(c, share):
     return c["voltage_at_rest"] + (1 - c["voltage_at_rest"]) * share
 
 
+# Rows of a tile of queries: of one query with its heads on a key head the others are empty.
+DECODE_TILE_ROWS = 64
+
+
 def energy_per_flop(c, load):
-    if load["op"].startswith(("attention", "cached_attention")):
-        return c["attention_16_bit_j_per_flop"] if load["op"] != "cached_attention" else c["matrix_16_bit_j_per_flop"]
+    if load["op"] == "cached_attention":
+        return c["matrix_16_bit_j_per_flop"] + (DECODE_TILE_ROWS / load["heads_on_key"] - 1) * c["empty_rows_j_per_flop"]
+    if load["op"].startswith("attention"):
+        return c["attention_16_bit_j_per_flop"]
     kind = {"add": "stream_j_per_flop", "gelu": "stream_j_per_flop", "reduce_sum": "stream_j_per_flop", "softmax": "softmax_j_per_flop", "layer_norm": "norm_j_per_flop"}
     if load["op"] in kind:
         return c[kind[load["op"]]]

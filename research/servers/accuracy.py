@@ -122,7 +122,7 @@ def main() -> None:
     dsr1 = evaluate(program, data / "servers" / "inferencex_dsr1.csv.xz")
     energy_table = data / "energy" / "mlenergy_llm.csv.xz"
     energy = evaluate(program, energy_table)
-    gaps = {"itl": "time between tokens", "tokens_per_s_per_gpu": "tokens/s/GPU"}
+    gaps = {"itl": "time between tokens", "tokens_per_s_per_gpu": "tokens/s/GPU", "power": "power", "energy_per_token": "energy of a token"}
     parts = {
         "others": beside_others(inferencex),
         "inferencex": all_errors(inferencex, METRICS) + "\n" + groups(inferencex, METRICS),

@@ -374,6 +374,26 @@ TEST(Allocation, CostsLeastWithoutDeadlinesWhereEachStepDoes) {
   }
 }
 
+TEST(Allocation, AColumnsOwnCostIsThatOfItsSeconds) {
+  for (uint64_t seed = 1; seed <= 50; ++seed) {
+    Rng rng(seed);
+    AllocationProblem problem = random_problem(rng, 4, 3, Pairs::kNone);
+    std::vector<double> least(problem.jobs.size(), kNoEnd);
+    for (Column& column : problem.columns) {
+      column.cost_per_s = 1 + rng.uniform();
+      const auto& [job, speed] = column.parts[0];
+      least[job] = std::min(least[job], problem.jobs[job].steps / speed * *column.cost_per_s);
+    }
+    const double cost = std::accumulate(least.begin(), least.end(), 0.0);
+    for (const bool whole : {false, true}) {
+      problem.whole = whole;
+      EXPECT_NEAR(minimize_cost(problem).objective, cost, 1e-5 * cost) << "seed " << seed;
+    }
+    problem.whole = false;
+    EXPECT_GE(minimize_cost(without_kinds(problem)).objective, (1 - 1e-5) * cost);
+  }
+}
+
 TEST(Allocation, TakesMoreGpusOrTheEarlierDeadlineFirst) {
   // Two jobs of an hour each; one is due in an hour, the other in two: in turn on one GPU.
   AllocationProblem problem{

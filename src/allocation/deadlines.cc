@@ -71,9 +71,8 @@ class SpansProgram {
     for (const auto& [job, variable] : meets_) weights[variable] = problem_.jobs[job].weight;
     double most_cost = 0, most_time = 0;
     for (const Variable& variable : variables_) {
-      for (const auto& [kind, gpus] : problem_.columns[variable.column].uses)
-        costs[variable.number] -=
-            length(variable.span) * gpus * problem_.kinds[kind].price_per_gpu_s;
+      costs[variable.number] =
+          -length(variable.span) * cost_per_s(problem_, problem_.columns[variable.column]);
       times[variable.number] = -length(variable.span) * middle(variable.span);
       most_cost = std::min(most_cost, costs[variable.number]);
       most_time = std::min(most_time, times[variable.number]);

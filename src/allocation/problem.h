@@ -47,6 +47,8 @@ struct AllocationProblem {
   struct Column {
     std::vector<Part> parts;
     std::vector<Use> uses;
+    /// What a second of it costs; nullopt: its GPUs' prices.
+    std::optional<double> cost_per_s = {};
   };
 
   std::vector<Kind> kinds;
@@ -112,6 +114,8 @@ Allocation in_turns(const AllocationProblem& problem, Allocation allocation);
 /// alone do so together; nullopt: no number is enough.
 std::optional<double> gpus_to_meet_deadlines(const AllocationProblem& problem, size_t kind);
 
+/// What a second of a column costs.
+double cost_per_s(const AllocationProblem& problem, const AllocationProblem::Column& column);
 /// The highest speed of each job alone; 0: it has no column.
 std::vector<double> fastest_speeds(const AllocationProblem& problem);
 /// The speed of each job with an equal part of all GPUs, of each kind.

@@ -347,8 +347,8 @@ double met_weights(const AllocationProblem& problem, const std::vector<TimedColu
 double cost_of(const AllocationProblem& problem, const std::vector<TimedColumn>& placements) {
   double sum = 0;
   for (const TimedColumn& placement : placements) {
-    const auto& [kind, gpus] = problem.columns[placement.column].uses[0];
-    sum += (placement.end_s - placement.begin_s) * gpus * problem.kinds[kind].price_per_gpu_s;
+    sum += (placement.end_s - placement.begin_s) *
+           cost_per_s(problem, problem.columns[placement.column]);
   }
   return sum;
 }
@@ -424,8 +424,9 @@ Allocation queue_for_deadlines(const AllocationProblem& problem, ThenLeast then)
                : 0.0;
   };
   const auto cost = [&](const QueueProgram::Choice& choice) {
-    const auto& [kind, gpus] = problem.columns[choice.column].uses[0];
-    return -queue.gpu_time(choice.column) * problem.kinds[kind].price_per_gpu_s * 3600;
+    const AllocationProblem::Column& column = problem.columns[choice.column];
+    return -queue.gpu_time(choice.column) / column.uses[0].gpus * cost_per_s(problem, column) *
+           3600;
   };
   const auto none = [](const auto&) { return 0.0; };
   std::vector<std::vector<double>> objectives{queue.objective(weight)};

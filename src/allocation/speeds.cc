@@ -18,13 +18,14 @@ double gpus_of(const AllocationProblem& problem) {
   return gpus;
 }
 
-double price_per_s(const AllocationProblem& problem, const Column& column) {
-  double price = 0;
-  for (const auto& [kind, gpus] : column.uses) price += gpus * problem.kinds[kind].price_per_gpu_s;
-  return price;
-}
-
 }  // namespace
+
+double cost_per_s(const AllocationProblem& problem, const Column& column) {
+  if (column.cost_per_s) return *column.cost_per_s;
+  double cost = 0;
+  for (const auto& [kind, gpus] : column.uses) cost += gpus * problem.kinds[kind].price_per_gpu_s;
+  return cost;
+}
 
 std::vector<double> fastest_speeds(const AllocationProblem& problem) {
   std::vector<double> fastest(problem.jobs.size());
@@ -68,21 +69,23 @@ AllocationProblem without_kinds(const AllocationProblem& problem) {
     blind.jobs[j].fastest_per_s = fastest[j];
     blind.jobs[j].equal_per_s = equal[j];
   }
-  // By job and number of GPUs, for each kind the highest speed.
-  std::map<std::pair<size_t, double>, std::map<size_t, double>> ways;
+  // By job and number of GPUs, for each kind the column of the highest speed.
+  std::map<std::pair<size_t, double>, std::map<size_t, const Column*>> ways;
   for (const Column& column : problem.columns) {
     if (column.parts.size() != 1 || column.uses.size() != 1) continue;
-    double& speed = ways[{column.parts[0].job, column.uses[0].gpus}][column.uses[0].kind];
-    speed = std::max(speed, column.parts[0].steps_per_s);
+    const Column*& best = ways[{column.parts[0].job, column.uses[0].gpus}][column.uses[0].kind];
+    if (best == nullptr || column.parts[0].steps_per_s > best->parts[0].steps_per_s) best = &column;
   }
-  for (const auto& [key, speeds] : ways) {
+  for (const auto& [key, by_kind] : ways) {
     double gpus = 0, mean = 0;
-    for (const auto& [kind, speed] : speeds) gpus += problem.kinds[kind].gpus;
+    for (const auto& [kind, way] : by_kind) gpus += problem.kinds[kind].gpus;
     Column column;
-    for (const auto& [kind, speed] : speeds) {
+    for (const auto& [kind, way] : by_kind) {
       const double part = problem.kinds[kind].gpus / gpus;
-      mean += part * speed;
+      mean += part * way->parts[0].steps_per_s;
       column.uses.push_back({kind, part * key.second});
+      if (way->cost_per_s)
+        column.cost_per_s = column.cost_per_s.value_or(0) + part * *way->cost_per_s;
     }
     column.parts.push_back({key.first, mean});
     blind.columns.push_back(std::move(column));
@@ -118,7 +121,7 @@ std::vector<JobShare> shares_of(const AllocationProblem& problem, const Allocati
   for (const TimedColumn& placement : allocation.placements) {
     const Column& column = problem.columns[placement.column];
     const double price =
-        placement.share * price_per_s(problem, column) / static_cast<double>(column.parts.size());
+        placement.share * cost_per_s(problem, column) / static_cast<double>(column.parts.size());
     for (const auto& [job, speed] : column.parts) {
       Sums& sum = sums[job];
       if (placement.end_s == kNoEnd) {

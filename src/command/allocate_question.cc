@@ -48,7 +48,7 @@ CommandOption choice_option(const std::string& name, const std::string& help, Se
 std::vector<OptionGroup> allocate_groups() {
   using Asked = AllocateQuestion;
   constexpr int64_t kMostThreads = 1024;
-  constexpr size_t kObjectives = 6, kWaysToShare = 3;  // without slices
+  constexpr size_t kObjectives = 7, kWaysToShare = 3;  // without slices
   CommandOption pool = list_option("pool", "",
                                    "GPUs of each kind; also clusters, whose links "
                                    "jobs of several GPUs use: 8xH100,32xL4,2xdgx-a100",
@@ -70,7 +70,7 @@ std::vector<OptionGroup> allocate_groups() {
             "--objective",
             "sum of speeds relative to the fastest place; time until the last job ends; the least "
             "speed, or the longest time, relative to an equal share of the pool; cost of all "
-            "steps, deadlines first; most deadlines met",
+            "steps, deadlines first; most deadlines met; energy of all steps, deadlines first",
             into<&Asked::objective>(), kObjectives),
         switch_option("share", "two jobs may share a GPU", into<&Asked::share>()),
         choice_option<ShareHow>("--how", "they share it, as in 'tilecast share'",

@@ -169,7 +169,7 @@ std::vector<OptionGroup> plan_groups() {
   training.push_back({.names = "--objective",
                       .default_value = "time",
                       .help = "what the best candidate has least of",
-                      .choices = {"time", "cost", "memory"},
+                      .choices = {"time", "cost", "memory", "energy"},
                       .set = into<&PlanQuestion::objective>()});
   training.push_back({.names = "--memory-reserve",
                       .value = "RATIO",

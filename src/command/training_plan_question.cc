@@ -31,6 +31,8 @@ constexpr const char* kTrainingOptions[] = {"cluster",
                                             "predictor",
                                             "clocks",
                                             "host",
+                                            "power-cap-w",
+                                            "price-per-kwh",
                                             "host-launch-us"};
 
 /// `forecast` fuses nothing, as eager PyTorch; fp32 copies for whatever 16-bit dtype is tried.

@@ -103,7 +103,7 @@ Cluster parse_cluster(std::string_view json_text, const std::string& where,
   const Json json = parse_json(json_text, where);
   const JsonObject file(json, where);
   file.reject_unknown({"schema_version", "id", "name", "aliases", "notes", "device", "nodes",
-                       "gpus_per_node", "links", "network"});
+                       "gpus_per_node", "links", "network", "server_w", "pue"});
   file.integer({"schema_version"}, 1, 1);
   Cluster cluster;
   cluster.id = name_under(file, "id");
@@ -122,6 +122,8 @@ Cluster parse_cluster(std::string_view json_text, const std::string& where,
     file.fail("links", fmt::format("is missing: rank 1 of a node of {} GPUs cannot be reached",
                                    cluster.gpus_per_node));
   if (file.has("network")) cluster.network = read_network(file.object("network"));
+  if (file.has("server_w")) cluster.server_w = sourced_number(file, "server_w", "W");
+  if (file.has("pue")) cluster.pue = sourced_number(file, "pue", "1");
   const int64_t nodes = file.optional_integer({"nodes"}, 1, kMostNodes).value_or(1);
   try {
     return with_nodes(cluster, nodes);

@@ -70,6 +70,10 @@ struct Cluster {
   int64_t gpus_per_node = 1;
   std::vector<LinkLevel> levels;  ///< innermost first; the last joins all GPUs of a node
   std::optional<Network> network;
+  /// What a node draws beside its GPUs under load: processors, memory, NICs, fans, losses.
+  std::optional<double> server_w;
+  /// Power usage effectiveness: the energy of the facility over that of its servers.
+  std::optional<double> pue;
 
   int64_t gpus() const { return nodes * gpus_per_node; }
 };

@@ -96,6 +96,9 @@ const std::vector<QuantityRange>& quantity_ranges() {
       {"oversubscription", "1", 1, 64, 2, "1: a full fat tree; Llama 3's spine: 7 (Meta, 2024)"},
       {"nodes_per_leaf", "1", 1, 65536, 32,
        "DGX SuperPOD: 32 nodes in a scalable unit (NVIDIA reference architecture)"},
+      {"server_w", "W", 1, 1e6, 2000,
+       "a board with an embedded processor: some W; GB200 NVL72: 120 kW with its GPUs (NVIDIA)"},
+      {"pue", "1", 1, 10, 1.2, "1: nothing beside the servers draws power, by its definition"},
   };
   return ranges;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "tilecast/learn.h"
@@ -13,6 +14,10 @@ struct ErrorSample {
 
 /// Errors over all samples, of which there is at least one; names are left empty.
 EvaluationRow errors_of(const std::vector<ErrorSample>& samples);
+
+/// Kendall's tau-b: how far the forecasts rank the samples as the measurements do, from 1 (alike)
+/// to -1 (in reverse). nullopt where all measurements or all forecasts are equal.
+std::optional<double> kendall_tau(const std::vector<ErrorSample>& samples);
 
 /// Sets the errors of a group in another result to those over its samples.
 template <typename Errors>

@@ -101,6 +101,23 @@ std::string options_text(const std::vector<GivenOption>& options) {
   return join(words, " ");
 }
 
+Interval scaled(const Interval& x, double factor) {
+  return {x.value * factor, x.low * factor, x.high * factor};
+}
+
+/// Energy of a token is watts over tokens a second.
+void add_power(ServerPoint& point, const ServedRow& row, const Metrics& metrics,
+               const PowerForecast& power) {
+  point.power_measured_w = row.power_w;
+  point.power_w = power.power_w;
+  const double rate = metrics.output_tokens_per_s / static_cast<double>(row.gpus);
+  point.energy_per_token_j = scaled(power.power_w, 1 / rate);
+  if (!row.output_tokens_per_s_per_gpu) return;
+  const double measured_rate = *row.output_tokens_per_s_per_gpu;
+  point.energy_per_token_measured_j = *row.power_w / measured_rate;
+  point.energy_per_token_at_measured_rate_j = scaled(power.power_w, 1 / measured_rate);
+}
+
 ServerPoint point_of(const ServedRow& row, const std::vector<GivenOption>& options,
                      const GenerationForecast& forecast) {
   const Serving& serving = *forecast.serving;
@@ -130,6 +147,7 @@ ServerPoint point_of(const ServedRow& row, const std::vector<GivenOption>& optio
   if (row.ttft_s) point.ttft_s = of_row(row, metrics.ttft);
   if (row.output_tokens_per_s_per_gpu)
     point.tokens_per_s_per_gpu = tokens_per_s_per_gpu(row, metrics);
+  if (row.power_w && forecast.power) add_power(point, row, metrics, *forecast.power);
   return point;
 }
 
@@ -219,6 +237,15 @@ constexpr ServerMetric kMetrics[] = {
      [](const ServerPoint& p) {
        return sample_of(p.tokens_per_s_per_gpu_measured, p.tokens_per_s_per_gpu);
      }},
+    {"power", [](const ServerPoint& p) { return sample_of(p.power_measured_w, p.power_w); }},
+    {"energy_per_token",
+     [](const ServerPoint& p) {
+       return sample_of(p.energy_per_token_measured_j, p.energy_per_token_j);
+     }},
+    {"energy_per_token_at_measured_rate",
+     [](const ServerPoint& p) {
+       return sample_of(p.energy_per_token_measured_j, p.energy_per_token_at_measured_rate_j);
+     }},
 };
 
 /// Software, model, GPU and dtype of a group; "": all.
@@ -241,6 +268,7 @@ void add_groups(std::vector<ServerErrors>& errors, const std::vector<ServerPoint
                         .gpu = gpu,
                         .dtype = dtype});
       set_errors(errors.back(), samples);
+      errors.back().kendall_tau = kendall_tau(samples);
     }
   }
 }

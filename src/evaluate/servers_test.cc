@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/file.h"
+#include "evaluate/errors.h"
 #include "evaluate/server_settings.h"
 #include "test_forecaster.h"
 #include "test_support.h"
@@ -80,6 +81,38 @@ TEST(ServerErrors, GroupsAreOfAllOfSoftwareOfGpuAndOfEachKind) {
   EXPECT_EQ(errors_of_group(errors, "tpot", "sglang", "m", "b")->count, 1);
   EXPECT_EQ(errors_of_group(errors, "ttft", "vllm", "m", "b"), nullptr);
   EXPECT_EQ(errors_of_group(errors, "tokens_per_s_per_gpu", "", "", ""), nullptr);
+}
+
+TEST(ServerErrors, RanksAreComparedByPairs) {
+  const auto sample = [](double measured, double forecast) {
+    return ErrorSample{measured, forecast, forecast, forecast};
+  };
+  EXPECT_EQ(*kendall_tau({sample(1, 10), sample(2, 20), sample(3, 30)}), 1);
+  EXPECT_EQ(*kendall_tau({sample(1, 30), sample(2, 20), sample(3, 10)}), -1);
+  // Of three pairs two are alike.
+  EXPECT_NEAR(*kendall_tau({sample(1, 10), sample(2, 30), sample(3, 20)}), 1.0 / 3, 1e-12);
+  EXPECT_FALSE(kendall_tau({sample(1, 10), sample(1, 20)}));
+  EXPECT_FALSE(kendall_tau({sample(1, 10)}));
+}
+
+TEST(ServerErrors, PowerAndEnergyOfATokenAreThoseOfTheRun) {
+  const std::string path = ::testing::TempDir() + "/watts.csv";
+  write_file(path,
+             "gpu,gpus,model,software,version,dtype,tp,dp,ep,max_num_seqs,output_mean,itl_median_s,"
+             "output_tokens_per_s,power_w\n"
+             "H100,1,llama-3.2-1b,vllm,0.11.1,bf16,1,1,1,32,100,0.004,6000,400\n");
+  const ServerEvaluation e = evaluate_servers(
+      forecaster(), path, R"({"rules": [{"options": {"prompt": 100}, "source": "a test"}]})");
+  ASSERT_EQ(e.points.size(), 1u);
+  const ServerPoint& p = e.points.front();
+  ASSERT_TRUE(p.power_w && p.energy_per_token_j && p.energy_per_token_at_measured_rate_j);
+  EXPECT_EQ(*p.power_measured_w, 400);
+  EXPECT_NEAR(*p.energy_per_token_measured_j, 400 / 6000.0, 1e-12);
+  EXPECT_NEAR(p.energy_per_token_at_measured_rate_j->value, p.power_w->value / 6000, 1e-9);
+  EXPECT_GT(p.power_w->value, 130);
+  EXPECT_LT(p.power_w->value, 700);
+  for (const char* metric : {"power", "energy_per_token", "energy_per_token_at_measured_rate"})
+    EXPECT_NE(errors_of_group(e.errors, metric, "", "", ""), nullptr) << metric;
 }
 
 TEST(ServerSettings, LaterRulesWinAndCellsAreFilledIn) {

@@ -15,6 +15,8 @@ void FlopEnergies::describe(ConstantTable& table) {
   table.add("stream_j_per_flop", stream_j_per_flop);
   table.add("norm_j_per_flop", norm_j_per_flop);
   table.add("softmax_j_per_flop", softmax_j_per_flop);
+  table.add("empty_rows_j_per_flop", empty_rows_j_per_flop);
+  table.add("decode_tile_rows", decode_tile_rows);
 }
 
 void PowerConstants::describe(ConstantTable& table) {
@@ -31,6 +33,8 @@ void PowerConstants::describe(ConstantTable& table) {
   table.add("held_share", held_share);
   table.add("reached_share", reached_share);
   table.add("lowest_clock_share", lowest_clock_share);
+  table.add("converted_experts_share", converted_experts_share);
+  table.add("warm_share", warm_share);
   table.add("measured_log", measured_log);
   table.add("other_log", other_log);
 }

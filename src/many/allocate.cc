@@ -21,7 +21,16 @@ constexpr std::array kObjectives = {
     ObjectiveDef{maximize_fairness, false, false, false, false, Divide::kEqually},
     ObjectiveDef{minimize_finish_time_ratio, true, false, false, false},
     ObjectiveDef{minimize_cost, true, true, false, true},
-    ObjectiveDef{meet_deadlines, true, false, true, true}};
+    ObjectiveDef{meet_deadlines, true, false, true, true},
+    ObjectiveDef{minimize_cost, true, false, false, true}};
+
+/// Energy in place of money. Watts of jobs beside each other are not forecast.
+void set_watts(AllocationProblem& problem, const PoolSpeeds& speeds) {
+  for (AllocationProblem::Column& column : problem.columns) {
+    const auto& [kind, gpus] = column.uses[0];
+    column.cost_per_s = speeds.watts(column.parts[0].job, kind, gpus);
+  }
+}
 
 AllocationProblem problem_of(const AllocationQuery& query, const PoolSpeeds& speeds) {
   AllocationProblem problem{
@@ -35,6 +44,7 @@ AllocationProblem problem_of(const AllocationQuery& query, const PoolSpeeds& spe
     all.push_back(j);
   }
   problem.columns = speeds.columns(all);
+  if (query.objective == AllocationObjective::kEnergy) set_watts(problem, speeds);
   return problem;
 }
 
@@ -136,7 +146,8 @@ class AllocationResult {
       constexpr double kRounding = 1e-6;
       if (share.steps_per_s > 0 && asked.steps) {
         job.finish_s = if_finite(share.finish_s);
-        if (has_prices()) job.cost = share.cost;
+        // With energy in its place, what a share costs are joules.
+        if (has_prices() && query_.objective != AllocationObjective::kEnergy) job.cost = share.cost;
       }
       if (asked.deadline_s)
         job.meets_deadline = job.finish_s && *job.finish_s <= *asked.deadline_s * (1 + kRounding);
@@ -186,7 +197,7 @@ class AllocationResult {
     }
     if (has_end && makespan > 0) {
       result_.makespan_s = makespan;
-      if (has_prices()) result_.cost = cost;
+      if (has_prices() && query_.objective != AllocationObjective::kEnergy) result_.cost = cost;
     }
     for (const TimedColumn& timed : allocation_.placements) {
       const AllocationProblem::Column& column = problem_.columns[timed.column];
@@ -206,7 +217,8 @@ class AllocationResult {
   /// What would do where jobs are late that could meet their deadlines alone.
   void add_deadlines() {
     const bool is_asked = query_.objective == AllocationObjective::kDeadline ||
-                          query_.objective == AllocationObjective::kCost;
+                          query_.objective == AllocationObjective::kCost ||
+                          query_.objective == AllocationObjective::kEnergy;
     constexpr size_t kLarge = 20'000;  // columns, with which each answer takes half a minute
     if (!is_asked || query_.whole || problem_.columns.size() > kLarge) return;
     const std::vector<double> fastest = fastest_speeds(problem_);
@@ -297,6 +309,10 @@ void check_objective(const AllocationQuery& query, bool has_deadlines) {
                 fmt::format("with `whole` and the objective {} jobs run one after another, none "
                             "beside another: leave out `share` or `whole`",
                             choice_word(query.objective)));
+  if (query.objective == AllocationObjective::kEnergy && query.share)
+    throw Error(ErrorKind::kUnsupported,
+                "the objective energy needs each GPU for one job: the power of jobs beside each "
+                "other is not forecast; leave out `share`");
   if (objective.needs_deadlines && !has_deadlines) refuse("a job with a deadline: give deadline_s");
 }
 

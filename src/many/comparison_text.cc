@@ -65,6 +65,12 @@ bool dtypes_differ(const GpuComparison& c) {
   });
 }
 
+/// Whether a row has a total of that kind.
+bool has_total(const GpuComparison& c, std::optional<double> ForecastTotals::* total) {
+  return std::any_of(c.gpus.begin(), c.gpus.end(),
+                     [&](const ComparedGpu& row) { return (row.totals.*total).has_value(); });
+}
+
 bool has_goodput(const GpuComparison& c) {
   return std::any_of(c.gpus.begin(), c.gpus.end(),
                      [](const ComparedGpu& row) { return row.goodput_requests_per_s; });
@@ -85,6 +91,28 @@ std::string order_text(const GpuComparison& c) {
   order.push_back(has_goodput(c) ? "the most goodput" : "the fastest");
   order.front() += " first";
   return join(order, ", then ");
+}
+
+/// Watts and energy, and what they cost where prices were given.
+void add_power_columns(std::vector<ComparisonColumn>& columns, const GpuComparison& c) {
+  using Total = std::optional<double> ForecastTotals::*;
+  const auto add = [&](const char* header, Total total, const char* format) {
+    columns.push_back({header, true, [total, format](const ComparedGpu& r) {
+                         const std::optional<double>& value = r.totals.*total;
+                         return value ? fmt::format(fmt::runtime(format), *value)
+                                      : std::string("-");
+                       }});
+  };
+  if (!has_total(c, &ForecastTotals::power_w)) return;
+  add("W", &ForecastTotals::power_w, "{:.0f}");
+  if (has_total(c, &ForecastTotals::energy_per_token_j))
+    add("J/tok", &ForecastTotals::energy_per_token_j, "{:.3g}");
+  else
+    add("J", &ForecastTotals::energy_j, "{:.3g}");
+  if (has_total(c, &ForecastTotals::cost_per_million_tokens))
+    add("$/Mtok", &ForecastTotals::cost_per_million_tokens, "{:.3g}");
+  else if (has_total(c, &ForecastTotals::cost))
+    add("$", &ForecastTotals::cost, "{:.3g}");
 }
 
 std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedGpu& first) {
@@ -111,6 +139,7 @@ std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedG
   columns.push_back({"ratio", true, [&first](Row r) {
                        return ratio_text(r, first) + (is_extrapolated(r.warnings) ? "*" : " ");
                      }});
+  add_power_columns(columns, c);
   if (dtypes_differ(c)) columns.push_back({"dtype", false, [](Row r) { return *r.totals.dtype; }});
   columns.push_back({"GiB", true, memory_text});
   return columns;
@@ -169,6 +198,8 @@ std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
       fmt::format("80 %: interval {}; ratio: that time over the first row's; GiB: needed on one "
                   "GPU, and what a program can use there",
                   time));
+  if (has_total(c, &ForecastTotals::power_w))
+    note("W: mean power of one GPU's board; J: of all GPUs, as $ of what prices were given for");
   if (server) note("TTFT, TPOT: 99th percentiles of the steady part");
   if (has_goodput(c)) note("good/s: requests a second that meet the limits on TTFT and TPOT");
   if (any([](const ComparedGpu& row) { return row.overlaps_row_above.value_or(false); }))

@@ -102,8 +102,17 @@ SeveralGpus several(const GenerationForecast& f) {
   return {{step, step, step}, f.memory.peak_bytes, f.memory.device_bytes};
 }
 
+std::optional<PowerForecast> power_in(const Forecast& f) { return f.power; }
+std::optional<PowerForecast> power_in(const GenerationForecast& f) { return f.power; }
+std::optional<PowerForecast> power_in(const AcceleratorForecast&) { return std::nullopt; }
+
 SeveralGpus several(const AcceleratorForecast&) {
   throw Error(ErrorKind::kUnsupported, "runs on an accelerator: a pool has GPUs only");
+}
+
+/// Seconds of a step by the forecast alone.
+double step_in(const Result& result) {
+  return std::visit([](const auto& f) { return several(f).step_s.value; }, result);
 }
 
 int64_t ranks_of(const Request& request) {
@@ -322,6 +331,14 @@ void PoolSpeeds::set_speed(const PoolJob& job, const Result& result, Way& way) c
     option.memory_bytes = on.peak_bytes;
   }
   option.fits = option.memory_bytes <= way.usable_bytes;
+  const std::optional<PowerForecast> power =
+      std::visit([](const auto& f) { return power_in(f); }, result);
+  if (!power) return;
+  // A job that waits for its loader, or is as fast as measured, takes the energy of its steps and
+  // that of the waits.
+  const double share = std::min(1.0, option.steps_per_s->value * step_in(result));
+  const double watts = power->idle_w + share * (power->power_w.value - power->idle_w);
+  option.power_w = static_cast<double>(option.gpus) * watts;
 }
 
 void PoolSpeeds::forecast_pairs(const ManyOptions& options) {
@@ -365,6 +382,7 @@ std::vector<PlaceOption> PoolSpeeds::options(size_t job) const {
     PlaceOption& option = options.back();
     if (!steps || !option.steps_per_s) continue;
     option.seconds = *steps / option.steps_per_s->value;
+    if (option.power_w) option.energy_j = *option.seconds * *option.power_w;
     if (const auto& price = query_.pool[way.kind].price_per_gpu_hour)
       option.cost = *option.seconds * static_cast<double>(option.gpus) * *price / 3600;
   }
@@ -372,6 +390,14 @@ std::vector<PlaceOption> PoolSpeeds::options(size_t job) const {
 }
 
 bool PoolSpeeds::fits_somewhere(size_t job) const { return !types_[type_of_[job]].best.empty(); }
+
+double PoolSpeeds::watts(size_t job, size_t kind, double gpus) const {
+  const std::optional<double>& watts = best(type_of_[job], kind, gpus)->option.power_w;
+  if (watts) return *watts;
+  throw Error(ErrorKind::kUnsupported,
+              fmt::format("the objective energy: the power of job '{}' on {} is not forecast",
+                          query_.jobs[job].job.name, name_of(query_.pool[kind])));
+}
 
 const std::string& PoolSpeeds::dtype(size_t job, size_t kind, double gpus) const {
   return best(type_of_[job], kind, gpus)->option.dtype;

@@ -45,6 +45,9 @@ class PoolSpeeds {
   std::vector<AllocationProblem::Column> columns(const std::vector<size_t>& jobs) const;
   std::vector<AllocationProblem::Kind> kinds() const;
 
+  /// The power of a job on so many GPUs of a kind. Throws Error{kUnsupported} where it is not
+  /// forecast.
+  double watts(size_t job, size_t kind, double gpus) const;
   /// The dtype of a job on so many GPUs of a kind.
   const std::string& dtype(size_t job, size_t kind, double gpus) const;
   const std::vector<std::string>& warnings() const { return warnings_; }

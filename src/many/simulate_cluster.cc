@@ -159,6 +159,9 @@ ClusterSimulation simulate_cluster(const Forecaster& forecaster, const Allocatio
   result.arrivals = static_cast<int64_t>(pool.jobs.size());
   result.deadlines = std::count_if(pool.jobs.begin(), pool.jobs.end(),
                                    [](const ArrivingJob& job) { return job.deadline_s < kNoEnd; });
+  if (query.objective == AllocationObjective::kEnergy)
+    throw Error(ErrorKind::kUnsupported,
+                "the objective energy is for jobs that are there now: leave out the arrivals");
   check_objective(query, result.deadlines > 0);
   result.pool = unused(query.pool);
   const std::string name(choice_word(query.objective));

@@ -1,6 +1,8 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "test_forecaster.h"
 #include "test_support.h"
@@ -94,6 +96,39 @@ TEST(SimulateCluster, HasNoWholeJobs) {
   query.whole = true;
   EXPECT_ERROR(simulate_cluster(forecaster(), query, arrivals_from(0)), kUnsupported,
                "leave out `whole`");
+}
+
+TEST(Allocate, TheLeastEnergyIsThatOfEachJobsBestPlace) {
+  AllocationQuery query;
+  query.objective = AllocationObjective::kEnergy;
+  for (const int64_t batch : {1, 32}) {
+    PoolJob job;
+    job.job = {.name = fmt::format("batch {}", batch), .model = load_model_ref("gpt2_large")};
+    job.job.request.batch = batch;
+    job.job.request.execution.dtype = "fp16";
+    job.steps = 1000;
+    query.jobs.push_back(job);
+  }
+  query.pool = {kind_of(load_gpu_ref("H100"), 1), kind_of(load_gpu_ref("L4"), 1),
+                kind_of(load_gpu_ref("A100"), 1)};
+  const AllocationForecast f = allocate(forecaster(), query);
+  double least = 0;
+  for (const AllocatedJob& job : f.jobs) {
+    double best = std::numeric_limits<double>::infinity();
+    for (const PlaceOption& option : job.options) {
+      ASSERT_TRUE(option.power_w && option.energy_j);
+      EXPECT_NEAR(*option.energy_j, *option.power_w * *option.seconds, 1e-6 * *option.energy_j);
+      best = std::min(best, *option.energy_j);
+    }
+    least += best;
+  }
+  EXPECT_NEAR(*f.value, least, 1e-4 * least);
+  EXPECT_FALSE(f.cost);
+  query.share = ShareHow::kTimeSlice;
+  EXPECT_ERROR(allocate(forecaster(), query), kUnsupported, "leave out `share`");
+  query.share.reset();
+  EXPECT_ERROR(simulate_cluster(forecaster(), query, {arrival_of("batch 1", 0, 10)}), kUnsupported,
+               "leave out the arrivals");
 }
 
 TEST(SimulateCluster, SaysWhetherJobsShare) {

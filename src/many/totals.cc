@@ -35,22 +35,34 @@ void set_load(ForecastTotals& t, const std::optional<GenerationForecast::Serving
   t.tokens_per_s = part.output_tokens_per_s;
 }
 
+void set_power(ForecastTotals& t, const std::optional<PowerForecast>& power) {
+  if (!power) return;
+  t.power_w = power->power_w.value;
+  t.energy_j = power->energy_j.value;
+  t.energy_per_token_j = power->energy_per_token_j;
+  if (power->gpu_cost || power->energy_cost)
+    t.cost = power->gpu_cost.value_or(0) + power->energy_cost.value_or(0);
+  t.cost_per_million_tokens = power->cost_per_million_tokens;
+}
+
 }  // namespace
 
 ForecastTotals totals_of(const Forecast& f) {
-  return {.latency_s = f.latency_s,
-          .forward_s = f.forward_s,
-          .backward_s = f.backward_s,
-          .optimizer_s = f.optimizer_s,
-          .tokens_per_s = f.tokens_per_s,
-          .flops = f.flops,
-          .bytes = f.bytes,
-          .parameters = f.parameters,
-          .utilization_ratio = f.utilization_ratio,
-          .peak_bytes = f.memory.peak_bytes,
-          .fits = f.memory.fits,
-          .dtype = f.dtype,
-          .warning_codes = codes_of(f.warnings)};
+  ForecastTotals t{.latency_s = f.latency_s,
+                   .forward_s = f.forward_s,
+                   .backward_s = f.backward_s,
+                   .optimizer_s = f.optimizer_s,
+                   .tokens_per_s = f.tokens_per_s,
+                   .flops = f.flops,
+                   .bytes = f.bytes,
+                   .parameters = f.parameters,
+                   .utilization_ratio = f.utilization_ratio,
+                   .peak_bytes = f.memory.peak_bytes,
+                   .fits = f.memory.fits,
+                   .dtype = f.dtype,
+                   .warning_codes = codes_of(f.warnings)};
+  set_power(t, f.power);
+  return t;
 }
 
 ForecastTotals totals_of(const GenerationForecast& f) {
@@ -67,6 +79,7 @@ ForecastTotals totals_of(const GenerationForecast& f) {
                    .dtype = f.dtype,
                    .warning_codes = codes_of(f.warnings)};
   if (f.continuous) set_load(t, f.serving);
+  set_power(t, f.power);
   return t;
 }
 

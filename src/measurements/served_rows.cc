@@ -15,6 +15,7 @@ namespace {
 
 constexpr double kMostSeconds = 1e6;
 constexpr double kMostTokens = 1e9;  // of a request, and of a second
+constexpr double kMostWatts = 1e9;
 
 bool has_all(const CsvTable& table, std::initializer_list<std::string_view> names) {
   return std::all_of(names.begin(), names.end(),
@@ -159,6 +160,8 @@ ServedRow kept_full(const CsvTable& table, size_t index) {
   row.itl_s = cells.positive("itl_median_s", kMostSeconds);
   if (const auto rate = cells.positive("output_tokens_per_s", kMostTokens))
     row.output_tokens_per_s_per_gpu = *rate / static_cast<double>(row.gpus);
+  if (const auto watts = cells.positive("power_w", kMostWatts))
+    row.power_w = *watts / static_cast<double>(row.gpus);
   if (is_set(cells, "host_bound")) row.left_out = "bound by the host, as the table says";
   check_measured(cells, row, "itl_median_s");
   return row;

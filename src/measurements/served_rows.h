@@ -36,7 +36,8 @@ struct ServedRow {
   std::optional<double> itl_s;  ///< median time between two tokens of a stream, of all tokens
   std::string ttft_use;
   std::optional<double> output_tokens_per_s_per_gpu;
-  std::string left_out;  ///< why the row is no single server of the model alone; "": it is
+  std::optional<double> power_w;  ///< of one GPU
+  std::string left_out;           ///< why the row is no single server of the model alone; "": it is
 };
 
 /// Tables of closed loops of clients with the means or medians over requests, or of servers that

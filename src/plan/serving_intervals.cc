@@ -69,7 +69,12 @@ void add_intervals(const Forecaster& forecaster, const ModelRef& model, const Se
     }
     c.intervals = intervals_of(c, known->second, forecaster);
     if (i == 0) plan.software = known->second.software;
-    if (shows_warnings) plan.warnings[c.hardware] = known->second.warnings;
+    if (!shows_warnings) continue;
+    plan.warnings[c.hardware] = known->second.warnings;
+    if (const std::optional<PowerForecast>& power = known->second.power) {
+      c.power_w = power->power_w.value;
+      c.energy_per_token_j = power->energy_per_token_j;
+    }
   }
 }
 

@@ -1,10 +1,13 @@
 // The search for the best training step: bounds and memory of all candidates, then simulations of
 // those that can still be among the first.
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <memory>
 
 #include "base/monotone.h"
+#include "base/text.h"
 #include "ops/op_def.h"
 #include "plan/training_ranking.h"
 #include "plan/training_space.h"
@@ -111,6 +114,7 @@ class TrainingPlanner {
           search, query_,
           [&](const TrainingCandidate& c) { return forecast_of(plan, c).latency_s.high; }, plan);
     if (plan.ranked == 0) search.refuse_empty();
+    if (ranks_by_energy()) rank_by_energy(plan);
     find_alternatives(search, query_, plan);
     plan.simulated = static_cast<size_t>(
         std::count_if(plan.candidates.begin(), plan.candidates.end(),
@@ -199,6 +203,36 @@ class TrainingPlanner {
         ask(forecaster_, model_, gpu_, request_of(plan, c), Detail::kNumbers));
   }
 
+  /// Time and GPUs alone say nothing of energy. Where it has no price, cost follows time.
+  bool ranks_by_energy() const {
+    return query_.objective == PlanObjective::kEnergy ||
+           (query_.objective == PlanObjective::kCost && query_.request.energy.price_per_kwh);
+  }
+
+  /// Orders the ranked candidates, the fastest of each layout, by what their steps take of energy
+  /// or money.
+  void rank_by_energy(TrainingPlan& plan) const {
+    for (size_t i = 0; i < plan.ranked; ++i) {
+      const Forecast f = forecast_of(plan, plan.candidates[i]);
+      if (!f.power)
+        throw Error(ErrorKind::kUnsupported,
+                    fmt::format("`objective` {}: the power of {} is not forecast",
+                                choice_word(query_.objective), plan.gpu));
+      plan.candidates[i].energy_j = f.power->energy_j.value;
+    }
+    const auto worth = [&](const TrainingCandidate& c) {
+      return query_.objective == PlanObjective::kCost ? plan.cost_of_step(c) : *c.energy_j;
+    };
+    std::stable_sort(plan.candidates.begin(),
+                     plan.candidates.begin() + static_cast<std::ptrdiff_t>(plan.ranked),
+                     [&](const TrainingCandidate& a, const TrainingCandidate& b) {
+                       return worth(a) < worth(b);
+                     });
+    // Steps of candidates that tie are of their times.
+    plan.fastest.reset();
+    for (size_t i = 0; i < plan.ranked; ++i) plan.candidates[i].step = 0;
+  }
+
   /// The intervals of ranked candidates, and what is shown of the winner.
   void add_intervals(TrainingPlan& plan) const {
     for (size_t i = 0; i < plan.ranked; ++i) {
@@ -206,6 +240,10 @@ class TrainingPlanner {
       const Forecast f = forecast_of(plan, c);
       c.ranked_s = f.latency_s;
       c.extrapolated = is_extrapolated(f.warnings);
+      if (f.power) {
+        c.power_w = f.power->power_w.value;
+        c.energy_j = f.power->energy_j.value;
+      }
       if (i > 0) continue;
       plan.winner_mfu_ratio = f.mfu_ratio;
       plan.winner_utilization_ratio = f.utilization_ratio;

@@ -320,6 +320,26 @@ TEST(TrainingPlan, LeastMemoryIsFirstIfAskedFor) {
     EXPECT_LE(plan.candidates[i - 1].memory.peak_bytes, plan.candidates[i].memory.peak_bytes);
 }
 
+TEST(TrainingPlan, LeastEnergyOrLeastCostWithItIsFirstIfAskedFor) {
+  TrainingQuery query = training_query(1024);
+  query.objective = PlanObjective::kEnergy;
+  const TrainingPlan plan = plan_of(kGpt, query);
+  ASSERT_GT(plan.ranked, 1u);
+  for (size_t i = 1; i < plan.ranked; ++i)
+    EXPECT_LE(*plan.candidates[i - 1].energy_j, *plan.candidates[i].energy_j);
+  EXPECT_FALSE(plan.fastest);
+  query.objective = PlanObjective::kCost;
+  query.price_per_gpu_hour = 2;
+  query.request.energy.price_per_kwh = 100;
+  const TrainingPlan priced = plan_of(kGpt, query);
+  for (size_t i = 1; i < priced.ranked; ++i)
+    EXPECT_LE(priced.cost_of_step(priced.candidates[i - 1]),
+              priced.cost_of_step(priced.candidates[i]));
+  const TrainingCandidate& best = priced.candidates.front();
+  EXPECT_NEAR(priced.cost_of_step(best),
+              priced.cost_of_step(*best.latency_s) + 100 * *best.energy_j / 3.6e6, 1e-12);
+}
+
 TEST(TrainingPlan, WhatDoesNotFitSaysByHowMuch) {
   TrainingQuery query = training_query(1024);
   query.request.batch = 1024;

@@ -18,12 +18,30 @@ double flop_energy(const Kernel& kernel, const Gpu& gpu, const FlopEnergies& c) 
   if (dtype == DType::kTf32) return c.matrix_tf32_j_per_flop;
   if (bits > 16) return c.lanes_fp32_j_per_flop;
   if (!on_units) return c.lanes_16_bit_j_per_flop;
+  const double units = bits == 16  ? c.matrix_16_bit_j_per_flop
+                       : bits == 8 ? c.matrix_8_bit_j_per_flop
+                                   : c.matrix_4_bit_j_per_flop;
   const Attention* attention = kernel.as<Attention>();
-  // Its exponentials count among its FLOPs; a decode step has few.
-  if (attention != nullptr && !attention->is_decode()) return c.attention_16_bit_j_per_flop;
-  return bits == 16  ? c.matrix_16_bit_j_per_flop
-         : bits == 8 ? c.matrix_8_bit_j_per_flop
-                     : c.matrix_4_bit_j_per_flop;
+  if (attention == nullptr) return units;
+  // Its exponentials count among its FLOPs; a decode step has few, but its tiles are nearly empty.
+  if (!attention->is_decode()) return c.attention_16_bit_j_per_flop;
+  const auto heads = static_cast<double>(attention->heads) /
+                     static_cast<double>(std::max<int64_t>(1, attention->kv_heads));
+  return units + std::max(0.0, c.decode_tile_rows / heads - 1) * c.empty_rows_j_per_flop;
+}
+
+/// Whether loads of such a kernel were held on the cards of data/measurements whose power was
+/// measured.
+bool is_held_kind(const Kernel& kernel) {
+  if (kernel.is<Experts>()) return false;
+  if (!kernel.uses_matrix_units()) return kernel.is<Rows>() || kernel.is<Stream>();
+  return dtype_bits(kernel.compute_dtype()) >= 8;
+}
+
+/// Experts in FP8 by blocks whose kernel is slower than the measured one: by its software.
+bool converts_slowly(const Kernel& kernel, const Conditions& conditions) {
+  return kernel.is<Experts>() && kernel.scheme == QuantScheme::kFp8Block &&
+         traits_of(conditions.software).block_fp8_experts_ratio > 1;
 }
 
 double byte_energy(MemoryType type, const PowerConstants& c) {
@@ -134,8 +152,19 @@ KernelEnergy BoardPower::energy_of(const Kernel& kernel) const {
   return {
       .switched_j = static_cast<double>(kernel.flops) * process_ratio_ *
                     flop_energy(kernel, gpu_, constants_.flop),
-      .memory_j = static_cast<double>(kernel.bytes()) * byte_energy(gpu_.memory_type, constants_)};
+      .memory_j = static_cast<double>(kernel.bytes()) * byte_energy(gpu_.memory_type, constants_),
+      .measured = is_measured_class() && is_held_kind(kernel)};
 }
+
+bool BoardPower::is_measured_class() const {
+  return gpu_.matrix_instruction == MatrixInstruction::kWgmma && is_hbm(gpu_.memory_type);
+}
+
+double BoardPower::converting_w() const {
+  return gpu_.board_power_w * constants_.converted_experts_share;
+}
+
+double BoardPower::warm_w() const { return gpu_.board_power_w * constants_.warm_share; }
 
 double BoardPower::units_s(const Kernel& kernel) const {
   if (!kernel.is_product() && !kernel.is<Experts>()) return 0;
@@ -162,13 +191,16 @@ void PowerSum::add(const BoardPower& board, const KernelEnergy& energy, double s
   energy_j += count * (board.voltage_squared(share) * energy.switched_j + energy.memory_j +
                        seconds * above_idle);
   busy_s += count * seconds;
+  if (energy.measured) measured_s += count * seconds;
   clock_s += count * seconds * share;
 }
 
-void add_energies(const BoardPower& board, std::span<const Kernel> kernels, double clock_share,
-                  std::span<KernelTime> times) {
+void add_energies(const BoardPower& board, std::span<const Kernel> kernels,
+                  const Conditions& conditions, double clock_share, std::span<KernelTime> times) {
   for (size_t i = 0; i < times.size(); ++i) {
     times[i].energy = board.energy_of(kernels[i]);
+    if (converts_slowly(kernels[i], conditions))
+      times[i].energy.switched_j += board.converting_w() * times[i].seconds;
     times[i].energy.clock_share = clock_share;
   }
 }

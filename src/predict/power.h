@@ -38,6 +38,12 @@ class BoardPower {
   double voltage_squared(double clock_share) const;
   /// At the highest clock.
   KernelEnergy energy_of(const Kernel& kernel) const;
+  /// Its power was measured, or that of a card of its class.
+  bool is_measured_class() const;
+  /// What experts draw beside their work while a slow kernel converts their operands.
+  double converting_w() const;
+  /// What kernels draw more on a board that has worked for minutes.
+  double warm_w() const;
   /// The least time that products need at the highest clock; 0 for other kernels.
   double units_s(const Kernel& kernel) const;
 
@@ -57,6 +63,7 @@ std::optional<BoardPower> board_power(const Device& device, const PowerConstants
 struct PowerSum {
   double clock_share_of_waits = 1;
   double energy_j = 0, busy_s = 0, clock_s = 0;
+  double measured_s = 0;  ///< in kernels whose power was measured
 
   void add(const BoardPower& board, const KernelEnergy& energy, double seconds, double count);
   /// Mean share of the highest clock while kernels run.
@@ -72,8 +79,8 @@ struct RepeatedWork {
 };
 
 /// Fills in the energies of kernels that run at this share of the highest clock.
-void add_energies(const BoardPower& board, std::span<const Kernel> kernels, double clock_share,
-                  std::span<KernelTime> times);
+void add_energies(const BoardPower& board, std::span<const Kernel> kernels,
+                  const Conditions& conditions, double clock_share, std::span<KernelTime> times);
 /// Lowers the clock until the mean power is what the board holds: kernels on matrix units cannot be
 /// faster than their units at that clock. Where the lowest clock is not low enough for a cap, all
 /// kernels wait. `times` have their energies.

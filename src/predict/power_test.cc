@@ -25,6 +25,22 @@ Kernel square_product(int64_t side, DType dtype = DType::kBf16) {
   return kernel;
 }
 
+/// One query of each sequence against a cache in 16 bits.
+Kernel decode_attention(int64_t batch, int64_t keys, int64_t heads, int64_t kv_heads) {
+  constexpr int64_t kHeadDim = 128;
+  Kernel kernel{.shape = Attention{.batch = batch,
+                                   .queries = 1,
+                                   .keys = keys,
+                                   .head_dim = kHeadDim,
+                                   .v_head_dim = kHeadDim,
+                                   .heads = heads,
+                                   .kv_heads = kv_heads},
+                .dtype = DType::kBf16};
+  kernel.flops = 4 * batch * keys * heads * kHeadDim;
+  kernel.read_bytes = 4 * batch * keys * kv_heads * kHeadDim;
+  return kernel;
+}
+
 struct HeldLoad {
   double seconds, watts, clock_share;
 };
@@ -35,7 +51,7 @@ HeldLoad held_load(const BoardPower& board, const Kernel& kernel, double burst_s
   times[0].seconds = times[0].low_s = times[0].high_s = burst_s;
   const std::vector<Kernel> kernels = {kernel};
   const std::vector<double> counts = {1};
-  add_energies(board, kernels, 1, times);
+  add_energies(board, kernels, {}, 1, times);
   hold_power(board, {kernels, counts}, times);
   PowerSum sum;
   sum.add(board, times[0].energy, times[0].seconds, 1);
@@ -59,6 +75,44 @@ TEST(BoardPowerLaw, LoadsOfTheMeasuredH100AreHeldAsMeasured) {
   EXPECT_EQ(copied.clock_share, 1);
   EXPECT_EQ(copied.seconds, 1.7609e-3);
   EXPECT_NEAR(copied.watts, 492.1, 25);
+}
+
+TEST(BoardPowerLaw, DecodeAttentionMultipliesTilesThatAreNearlyEmpty) {
+  // The same files as above: 64 sequences of 8,192 keys, 4 query heads on a key head.
+  const BoardPower h100(find_device("nvidia-h100-sxm5-80gb"), power_constants());
+  const BoardPower h200(find_device("nvidia-h200-sxm-141gb"), power_constants());
+  const Kernel kernel = decode_attention(64, 8192, 32, 8);
+  EXPECT_NEAR(held_load(h100, kernel, 694.6e-6).watts, 610, 12);
+  EXPECT_NEAR(held_load(h200, kernel, 470.8e-6).watts, 688, 14);
+  // With all rows of a tile filled, a query's work takes less energy than with one in 64.
+  const auto joules = [&](int64_t heads) {
+    const Kernel one = decode_attention(64, 8192, heads, heads == 1 ? 1 : heads / 64);
+    return h100.energy_of(one).switched_j / static_cast<double>(one.flops);
+  };
+  EXPECT_GT(joules(1), 10 * joules(64));
+}
+
+TEST(BoardPowerLaw, ExpertsOfASlowKernelDrawMore) {
+  const BoardPower board(find_device("H100"), power_constants());
+  Kernel experts{.shape = Experts{.tokens = 64, .num_experts = 128, .top_k = 8},
+                 .dtype = DType::kBf16,
+                 .scheme = QuantScheme::kFp8Block};
+  experts.flops = int64_t{1} << 32;
+  experts.read_bytes = int64_t{1} << 28;
+  // data/software/vllm.json: twice the measured time before 0.14.
+  const auto joules = [&](const char* version) {
+    const Software software = software_version(parse_software("vllm", "test"), version, "test");
+    std::vector<KernelTime> times(1);
+    times[0].seconds = 3e-4;
+    const std::vector<Kernel> kernels = {experts};
+    add_energies(board, kernels, {.software = software}, 1, times);
+    return times[0].energy.switched_j;
+  };
+  const double work_j = board.energy_of(experts).switched_j;
+  EXPECT_EQ(joules("0.24.0"), work_j);
+  EXPECT_NEAR(joules("0.11.1"), work_j + 3e-4 * board.converting_w(), 1e-9);
+  experts.scheme = QuantScheme::kFp8;
+  EXPECT_EQ(joules("0.11.1"), board.energy_of(experts).switched_j);
 }
 
 TEST(BoardPowerLaw, ALowerLimitIsNeverFasterNorDrawsMore) {
@@ -123,6 +177,7 @@ double sum_of_law(const PowerConstants& constants, const std::vector<Kernel>& ke
     const Device device = find_device(gpu);
     const BoardPower board(device, constants);
     sum += board.idle_w(0.7) + board.busy_w(0.7) + board.held_w() + board.least_limit_w();
+    sum += board.converting_w() + board.warm_w();
     for (const Kernel& kernel : kernels) {
       const KernelEnergy energy = board.energy_of(kernel);
       sum += board.voltage_squared(0.7) * energy.switched_j + energy.memory_j;
@@ -144,6 +199,7 @@ TEST(BoardPowerLaw, EachConstantCounts) {
   Kernel attention{.shape = Attention{.queries = 512, .keys = 512}, .dtype = DType::kBf16};
   attention.flops = int64_t{1} << 30;
   kernels.push_back(attention);
+  kernels.push_back(decode_attention(64, 8192, 32, 8));
   PowerConstants constants = power_constants();
   ConstantTable table;
   constants.describe(table);
@@ -165,7 +221,7 @@ TEST(BoardPowerLaw, WaitsLowerThePowerSoTheClockStays) {
   const std::vector<double> counts = {1};
   std::vector<KernelTime> times(1);
   times[0].seconds = times[0].low_s = times[0].high_s = 1.38e-3;
-  add_energies(board, kernels, 1, times);
+  add_energies(board, kernels, {}, 1, times);
   hold_power(board, {kernels, counts, 3e-3}, times);
   EXPECT_EQ(times[0].seconds, 1.38e-3);  // half_busy of the same file: 1,980 MHz
   EXPECT_EQ(times[0].energy.clock_share, 1);

@@ -25,6 +25,7 @@ struct KernelEnergy {
   double switched_j = 0;   ///< of its arithmetic, at the voltage of the highest clock
   double memory_j = 0;     ///< of its bytes
   double clock_share = 1;  ///< of the highest clock
+  bool measured = false;   ///< power of such a kernel was measured on a card of the class
 };
 
 /// Time of one kernel, launch overhead excluded, and why.

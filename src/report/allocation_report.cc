@@ -37,7 +37,8 @@ constexpr std::array kObjectiveTexts = {
     ObjectiveText{"finish-time", "the fairest times to the end", "longest time / equal share", true,
                   false},
     ObjectiveText{"cost", "the lowest cost", "cost of all steps", true, false},
-    ObjectiveText{"deadline", "the most deadlines met", "deadlines met (weights)", false, false}};
+    ObjectiveText{"deadline", "the most deadlines met", "deadlines met (weights)", false, false},
+    ObjectiveText{"energy", "the least energy", "joules of all steps", true, false}};
 
 const ObjectiveText& text_of(const std::string& objective) {
   return *std::find_if(kObjectiveTexts.begin(), kObjectiveTexts.end(),

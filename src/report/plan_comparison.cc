@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <optional>
 
 #include "base/text.h"
 #include "report/kernel_text.h"
@@ -13,13 +15,21 @@
 namespace tilecast {
 namespace {
 
+constexpr double kNone = std::numeric_limits<double>::infinity();
+
 double best_samples_per_s(const TrainingPlan& plan) {
   return plan.samples_per_s(*plan.candidates.front().latency_s);
 }
 
 double cost_of_billion(const TrainingPlan& plan) {
   constexpr double kSamples = 1e9;
-  return plan.cost_of_step(kSamples / best_samples_per_s(plan));
+  return plan.cost_of_step(plan.candidates.front()) * kSamples / plan.samples();
+}
+
+/// nullopt where power is not forecast.
+std::optional<double> joules_of_sample(const TrainingPlan& plan) {
+  const std::optional<double>& step_j = plan.candidates.front().energy_j;
+  return plan.fitting > 0 && step_j ? std::optional(*step_j / plan.samples()) : std::nullopt;
 }
 
 /// Indices, the best first.
@@ -31,15 +41,21 @@ std::vector<size_t> order_of(const std::vector<TrainingPlan>& plans) {
     if ((x.fitting > 0) != (y.fitting > 0)) return x.fitting > 0;
     if (x.fitting == 0)
       return x.candidates.front().missing_bytes() < y.candidates.front().missing_bytes();
-    if (x.price_per_gpu_hour) return cost_of_billion(x) < cost_of_billion(y);
+    if (x.objective == PlanObjective::kEnergy)
+      return joules_of_sample(x).value_or(kNone) < joules_of_sample(y).value_or(kNone);
+    if (x.has_prices()) return cost_of_billion(x) < cost_of_billion(y);
     return best_samples_per_s(x) > best_samples_per_s(y);
   });
   return order;
 }
 
-/// The quantity that ranks candidates: without prices time, else cost, for each token.
+/// The quantity that ranks candidates: without prices time, else cost, for each token. Energy has
+/// the error of time, and its own.
 double rank_value(const TrainingPlan& plan, double step_s) {
-  return plan.price_per_gpu_hour ? plan.cost_of_step(step_s) : step_s;
+  const TrainingCandidate& best = plan.candidates.front();
+  const double share = step_s / *best.latency_s;
+  if (plan.objective == PlanObjective::kEnergy) return share * best.energy_j.value_or(0);
+  return plan.has_prices() ? share * plan.cost_of_step(best) : step_s;
 }
 
 /// Whether it is not certain which of the two is better.
@@ -62,7 +78,14 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
   TextTable table;
   table.header = {"GPU", "step", "80 %", any.counts_tokens ? "GPU tok/s" : "GPU img/s", "memory"};
   table.right = {false, true, true, true, true};
-  if (any.price_per_gpu_hour) {
+  const bool powered = std::any_of(plans.begin(), plans.end(), [](const TrainingPlan& plan) {
+    return joules_of_sample(plan).has_value();
+  });
+  if (powered) {
+    table.header.push_back(any.counts_tokens ? "J/tok" : "J/img");
+    table.right.push_back(true);
+  }
+  if (any.has_prices()) {
     table.header.push_back(any.counts_tokens ? "$/G tok" : "$/G img");
     table.right.push_back(true);
   }
@@ -89,7 +112,11 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
                     std::llround(best_samples_per_s(plan) / static_cast<double>(plan.ranks)))
               : "-",
          format_bytes(c.memory.peak_bytes)});
-    if (any.price_per_gpu_hour)
+    if (powered) {
+      const std::optional<double> joules = joules_of_sample(plan);
+      table.rows.back().push_back(joules ? fmt::format("{:.3g}", *joules) : "-");
+    }
+    if (any.has_prices())
       table.rows.back().push_back(fits ? fmt::format("{:.4g}", cost_of_billion(plan)) : "-");
     table.rows.back().push_back(fits ? options_text(c)
                                      : fmt::format("none fits: {} too much with {}",
@@ -100,7 +127,9 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
   std::string notes = "80 %: interval of the step's time";
   if (uncertain)
     notes += fmt::format("; ~: it overlaps that of a row above: which of the two {} is not certain",
-                         any.price_per_gpu_hour ? "costs less" : "is faster");
+                         any.objective == PlanObjective::kEnergy ? "takes less energy"
+                         : any.has_prices()                      ? "costs less"
+                                                                 : "is faster");
   if (extrapolated) notes += "; *: part of the time is extrapolated: the warning says how much";
   return out + "\n" + wrapped(notes, style);
 }

@@ -66,10 +66,15 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
             fmt::format("of {} that programs see; {} are left, {} asked for",
                         format_bytes(plan.device_bytes), format_bytes(c.memory.margin_bytes()),
                         format_bytes(c.reserve_bytes)));
-  if (plan.price_per_gpu_hour)
-    lines.add("cost", fmt::format("${:.4g}", plan.cost_of_step(seconds)),
+  if (c.power_w && c.energy_j)
+    lines.add(
+        "power", fmt::format("{:.0f} W", *c.power_w),
+        fmt::format("a GPU; {} a step, {:.3g} J for each of its {}", format_si(*c.energy_j, "J"),
+                    *c.energy_j / plan.samples(), sample_word(plan)));
+  if (plan.has_prices())
+    lines.add("cost", fmt::format("${:.4g}", plan.cost_of_step(c)),
               fmt::format("a step; ${:.4g} for a billion {}",
-                          plan.cost_of_step(seconds) * 1e9 / plan.samples(), sample_word(plan)));
+                          plan.cost_of_step(c) * 1e9 / plan.samples(), sample_word(plan)));
   out += lines.text(style);
 }
 
@@ -224,7 +229,9 @@ bool any_extrapolated(const TrainingPlan& plan) {
 void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& style) {
   std::vector<std::string> names = {"time", "80 %", "exposed", "bubble", "memory"};
   if (plan.fastest) names.push_back("alike");
-  if (plan.price_per_gpu_hour) names.push_back("cost");
+  const bool by_energy = plan.objective == PlanObjective::kEnergy;
+  if (by_energy) names.push_back("energy");
+  if (plan.has_prices()) names.push_back("cost");
   const bool marks = any_extrapolated(plan);
   CandidatesTable table(names);
   for (size_t i = 0; i < plan.ranked; ++i) {
@@ -235,8 +242,8 @@ void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& s
         share(c.exposed_communication_s, *c.latency_s), share(c.bubble_s, *c.latency_s),
         format_bytes(c.memory.peak_bytes)};
     if (plan.fastest) more.push_back(format_integer(c.alike));
-    if (plan.price_per_gpu_hour)
-      more.push_back(fmt::format("{:.4g}", plan.cost_of_step(*c.latency_s)));
+    if (by_energy) more.push_back(format_si(c.energy_j.value_or(0), "J"));
+    if (plan.has_prices()) more.push_back(fmt::format("{:.4g}", plan.cost_of_step(c)));
     table.add(c, std::move(more), plan.fastest ? c.step : static_cast<int64_t>(i) + 1);
   }
   const size_t missed = plan.candidates.size() - plan.fitting;
@@ -245,8 +252,11 @@ void add_ranking(std::string& out, const TrainingPlan& plan, const TableStyle& s
       : plan.fastest
           ? "The best of each layout; which of those with equal numbers is faster is not "
             "certain"
-          : fmt::format("The first {} of the {} that fit", plan.ranked,
-                        format_integer(static_cast<int64_t>(plan.fitting)));
+      : plan.objective == PlanObjective::kMemory
+          ? fmt::format("The first {} of the {} that fit", plan.ranked,
+                        format_integer(static_cast<int64_t>(plan.fitting)))
+          : fmt::format("The fastest {} layouts, {} first", plan.ranked,
+                        by_energy ? "that of least energy" : "the cheapest");
   out += "\n" + title_lines(title, style) + "\n" + table.text(style);
   if (missed == 0) out += "\nAll fit.\n";
 }

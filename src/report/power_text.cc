@@ -26,6 +26,14 @@ void add_power(Lines& lines, const PowerForecast& power, std::string_view work) 
     costs.push_back(fmt::format("{:.4g} for a million tokens", *power.cost_per_million_tokens));
   if (power.carbon_g) costs.push_back(fmt::format("{:.4g} g of CO2", *power.carbon_g));
   if (!costs.empty()) lines.add("  cost", "", join(costs, ", "));
+  std::vector<std::string> beside;
+  if (power.server_energy_j)
+    beside.push_back("servers beside their GPUs " + format_si(*power.server_energy_j, "J"));
+  if (power.facility_energy_j)
+    beside.push_back("all with cooling " + format_si(*power.facility_energy_j, "J"));
+  if (power.facility_energy_cost)
+    beside.push_back(fmt::format("that costs {:.4g}", *power.facility_energy_cost));
+  if (!beside.empty()) lines.add("  facility", "", join(beside, ", "));
 }
 
 }  // namespace tilecast

@@ -36,6 +36,9 @@ constexpr std::array kMetricTitles = {
     MetricTitle{"itl", "ITL"},
     MetricTitle{"ttft", "TTFT"},
     MetricTitle{"tokens_per_s_per_gpu", "tok/s/GPU"},
+    MetricTitle{"power", "W"},
+    MetricTitle{"energy_per_token", "J/tok"},
+    MetricTitle{"energy_per_token_at_measured_rate", "J/tok*"},
 };
 
 bool is_single_group(const ServerErrors& e) { return !e.model.empty(); }
@@ -48,8 +51,8 @@ std::string rows_of(const ServerErrors& e) {
 
 TextTable total_rows(const ServerEvaluation& evaluation) {
   TextTable table{
-      .header = {"figure", "of", "rows", "mean %", "median %", "p90 %", "bias", "covered %"},
-      .right = {false, false, true, true, true, true, true, true},
+      .header = {"figure", "of", "rows", "mean %", "median %", "p90 %", "bias", "covered %", "tau"},
+      .right = {false, false, true, true, true, true, true, true, true},
       .fit = {Fit::kFront}};
   for (const MetricTitle& title : kMetricTitles) {
     for (const ServerErrors& e : evaluation.errors) {
@@ -58,7 +61,8 @@ TextTable total_rows(const ServerEvaluation& evaluation) {
           {std::string(title.title), rows_of(e), format_integer(e.count),
            fmt::format("{:.1f}", e.mape_percent), fmt::format("{:.1f}", e.median_percent),
            fmt::format("{:.1f}", e.p90_percent), fmt::format("{:.3f}", e.bias_ratio),
-           fmt::format("{:.1f}", e.coverage_percent)});
+           fmt::format("{:.1f}", e.coverage_percent),
+           e.kendall_tau ? fmt::format("{:.2f}", *e.kendall_tau) : "-"});
     }
   }
   return table;

@@ -195,6 +195,9 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
   lines.add("memory", format_bytes(c.peak_bytes),
             fmt::format("of {} that programs see, with the cache's share",
                         format_bytes(plan.device_bytes[c.hardware])));
+  if (c.power_w && c.energy_per_token_j)
+    lines.add("power", fmt::format("{:.0f} W", *c.power_w),
+              fmt::format("a GPU; {:.3g} J for a written token", *c.energy_per_token_j));
   if (!plan.prices.empty())
     lines.add("cost", fmt::format("${:.3g}", plan.cost_of_million_tokens(c)),
               "for a million written tokens");

@@ -5,14 +5,36 @@
 
 namespace tilecast {
 
+namespace {
+
+constexpr const char* kBest = "best";
+
+/// A number of watts, or "best".
+OptionAccess power_cap() {
+  OptionAccess access;
+  access.set = [](Request& request, const OptionDef& option, const std::string& text) {
+    request.energy.best_power_cap = text == kBest;
+    request.energy.power_cap_w.reset();
+    if (text != kBest) request.energy.power_cap_w = number_value(option, text);
+  };
+  access.get = [](const Request& request, const OptionDef&) -> std::string {
+    if (request.energy.best_power_cap) return kBest;
+    return request.energy.power_cap_w ? number_text(*request.energy.power_cap_w) : "";
+  };
+  return access;
+}
+
+}  // namespace
+
 std::vector<OptionDef> energy_options() {
   constexpr double kMostPrice = 1e6;
   return {
       {.name = "power-cap-w",
-       .access = field<[](auto& r) -> auto& { return r.energy.power_cap_w; }>(),
-       .value = "W",
+       .access = power_cap(),
+       .value = "W|best",
        .unit = "W",
-       .help = "most power of each GPU's board, as of nvidia-smi -pl; default: the board's limit",
+       .help = "most power of each GPU's board, as of nvidia-smi -pl; best: that with the least "
+               "energy; default: the board's limit",
        .max = 1e5},
       {.name = "price-per-gpu-hour",
        .access = field<[](auto& r) -> auto& { return r.energy.price_per_gpu_hour; }>(),

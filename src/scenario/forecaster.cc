@@ -116,7 +116,7 @@ TimedKernels timed_kernels(const std::string& op, const Device& device, const st
   complete_clocks(checked, device, predictor.laws(), "boost");
   const PowerTerms power{device, predictor.laws().power, checked.execution, std::nullopt};
   if (const std::optional<BoardPower> board = power.board(); board && power.holds()) {
-    add_energies(*board, timed.kernels, 1, timed.times);
+    add_energies(*board, timed.kernels, timed.conditions, 1, timed.times);
     const std::vector<double> counts(timed.kernels.size(), 1);
     hold_power(*board, {timed.kernels, counts}, timed.times);
   }

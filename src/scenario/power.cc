@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/number.h"
+#include "devices/cluster.h"
 #include "scenario/timing.h"
 #include "tilecast/error.h"
 
@@ -30,11 +31,22 @@ void check_cap(const Device& device, const BoardPower& board, double cap_w) {
             cap_w, device.id, least));
 }
 
-/// How far the power of cards of this class may be off, as a logarithm.
-double power_log(const Gpu& gpu, const PowerConstants& c) {
-  const bool like_measured = gpu.memory_type >= MemoryType::kHbm3 && is_hbm(gpu.memory_type) &&
-                             gpu.process_nm.value_or(0) < c.old_process_nm;
-  return like_measured ? c.measured_log : c.other_log;
+/// How far power may be off, as a logarithm, where this share of the time was measured.
+double power_log(double coverage, const PowerConstants& c) {
+  return coverage * c.measured_log + (1 - coverage) * c.other_log;
+}
+
+/// What the cluster file states of servers and their facility.
+void add_servers(PowerForecast& power, const PoweredJob& job, const Request& request) {
+  if (request.parallel.cluster.empty()) return;
+  const Cluster cluster = find_cluster(request.parallel.cluster);
+  if (cluster.server_w)
+    power.server_energy_j = *cluster.server_w * static_cast<double>(job.ranks) /
+                            static_cast<double>(cluster.gpus_per_node) * job.seconds / job.requests;
+  if (!cluster.pue) return;
+  power.facility_energy_j = *cluster.pue * (power.energy_j + power.server_energy_j.value_or(0));
+  if (const auto& price = request.energy.price_per_kwh)
+    power.facility_energy_cost = *price * *power.facility_energy_j / kJoulesPerKwh;
 }
 
 /// Of power and time, whose errors are taken as independent.
@@ -100,29 +112,33 @@ double PowerTerms::clock_share() const {
 }
 
 std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& terms,
-                                      const EnergyTerms& prices) {
+                                      const Request& request) {
   const std::optional<BoardPower> board = terms.board();
   const double gpu_s = job.seconds * static_cast<double>(job.stages);
   if (!board || gpu_s <= 0) return std::nullopt;
   PowerSum sum{.clock_share_of_waits = terms.clock_share()};
   for (const KernelForecast& row : job.kernels)
-    sum.add(*board, {row.switched_j, row.memory_j, row.clock_share}, row.latency_s,
-            static_cast<double>(row.count));
+    sum.add(*board, {row.switched_j, row.memory_j, row.clock_share, row.power_measured},
+            row.latency_s, static_cast<double>(row.count));
   const double share = sum.clock_share();
   const double idle_w = board->idle_w(share);
   const double waits_s = std::max(0.0, gpu_s - sum.busy_s);
   const double limit_w = board->limit_w();
-  const double watts = (sum.energy_j + waits_s * idle_w) / std::max(gpu_s, sum.busy_s);
+  const double all_s = std::max(gpu_s, sum.busy_s);
+  const double warm_j = job.warm ? sum.busy_s * board->warm_w() : 0;
+  const double watts = (sum.energy_j + warm_j + waits_s * idle_w) / all_s;
   PowerForecast power{.idle_w = idle_w, .limit_w = limit_w};
   power.power_w.value = std::clamp(watts, idle_w, limit_w);
-  const double wide = std::exp(power_log(terms.device.gpu(), terms.constants));
+  power.coverage_ratio = board->is_measured_class() ? (sum.measured_s + waits_s) / all_s : 0;
+  const double wide = std::exp(power_log(power.coverage_ratio, terms.constants));
   power.power_w.low = std::max(idle_w, power.power_w.value / wide);
   power.power_w.high = std::min(limit_w, power.power_w.value * wide);
   power.clock_hz = share * terms.device.gpu().boost_clock_hz;
   power.held_back = terms.holds() && share < 1;
   power.energy_j =
       product(power.power_w, job.seconds, static_cast<double>(job.ranks) / job.requests);
-  add_costs(power, job, prices);
+  add_costs(power, job, request.energy);
+  add_servers(power, job, request);
   return power;
 }
 

@@ -39,11 +39,12 @@ struct PoweredJob {
   int64_t stages = 1, ranks = 1;
   std::optional<double> tokens;  ///< of one of `requests`
   double requests = 1;           ///< whose kernels these are: the energy is of one
+  bool warm = false;             ///< a server that has worked for minutes
 };
 
-/// nullopt where power is not forecast.
+/// nullopt where power is not forecast. `request`: its prices and cluster count.
 std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& terms,
-                                      const EnergyTerms& prices);
+                                      const Request& request);
 
 /// Prices change nothing where power is not forecast.
 void warn_of_idle_prices(std::vector<Warning>& warnings, const EnergyTerms& prices,

@@ -1,7 +1,11 @@
 #include "scenario/power.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+
+#include "base/file.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
@@ -110,6 +114,78 @@ TEST(PowerOfForecasts, CapsThatNoBoardHasAreRefused) {
   EXPECT_ERROR(powered_step({.power_cap_w = 20}), kInput, "nothing for work");
   EXPECT_ERROR(powered_step({.power_cap_w = 900}), kInput, "more than the limit");
   EXPECT_ERROR(powered_step({.power_cap_w = 500}, "boost"), kInput, "contradicts");
+}
+
+TEST(PowerOfForecasts, TheBestCapTakesLeastEnergy) {
+  EnergyTerms best;
+  best.best_power_cap = true;
+  const Forecast f = powered_step(best);
+  ASSERT_TRUE(f.power && f.used.energy.power_cap_w);
+  EXPECT_FALSE(f.used.energy.best_power_cap);
+  for (const double cap : {700.0, 560.0, 420.0, 280.0, 210.0})
+    EXPECT_LE(*f.power->energy_per_token_j,
+              *powered_step({.power_cap_w = cap}).power->energy_per_token_j)
+        << cap;
+  EXPECT_LT(*f.power->energy_per_token_j, *powered_step().power->energy_per_token_j);
+}
+
+TEST(PowerOfForecasts, CardsThatWereNeverMeasuredHaveWiderIntervals) {
+  const auto pass = [](const char* gpu) {
+    return *powered_forecast("gpt2_large", gpu, {.seq = 512, .execution = {.dtype = "bf16"}}).power;
+  };
+  const PowerForecast h100 = pass("H100"), mi300x = pass("MI300X"), b200 = pass("B200");
+  EXPECT_GT(h100.coverage_ratio, 0.9);
+  EXPECT_EQ(mi300x.coverage_ratio, 0);
+  EXPECT_EQ(b200.coverage_ratio, 0);
+  const auto width = [](const PowerForecast& p) { return p.power_w.high / p.power_w.value; };
+  EXPECT_NEAR(width(h100), std::exp(0.14), 0.02);
+  EXPECT_NEAR(width(mi300x), std::exp(0.3), 0.01);
+  EXPECT_GT(width(mi300x), width(h100));
+}
+
+TEST(PowerOfForecasts, ServersAndCoolingStandApart) {
+  const std::string path = ::testing::TempDir() + "/powered_node.json";
+  const auto fact = [](const char* value, const char* unit) {
+    return fmt::format(R"({{"value": {}, "unit": "{}", "source": "a test"}})", value, unit);
+  };
+  std::string file = fmt::format(
+      R"({{"schema_version": 1, "id": "node", "name": "A node", "device": "nvidia-h100-sxm5-80gb",
+          "gpus_per_node": {}, "links": [{{"kind": "nvlink", "gpus": {}, "start_s": {},
+          "latency_s": {}, "fabric": {{"value": "switch", "source": "a test"}}}}]}})",
+      fact("8", "1"), fact("8", "1"), fact("5e-6", "s"), fact("1e-6", "s"));
+  const auto step = [&](const std::string& text) {
+    write_file(path, text);
+    Request request{.batch = 8, .mode = Mode::kTraining, .seq = 512};
+    request.parallel.cluster = path;
+    request.execution.dp = 4;
+    request.energy.price_per_kwh = 0.2;
+    return powered_forecast("gpt2_large", "H100", request);
+  };
+  const Forecast bare = step(file);
+  ASSERT_TRUE(bare.power);
+  EXPECT_FALSE(bare.power->server_energy_j || bare.power->facility_energy_j);
+  file.insert(1,
+              fmt::format(R"("server_w": {}, "pue": {}, )", fact("2400", "W"), fact("1.25", "1")));
+  const Forecast f = step(file);
+  // Half of the node's GPUs take part.
+  EXPECT_NEAR(*f.power->server_energy_j, 1200 * f.latency_s, 1e-9 * *f.power->server_energy_j);
+  EXPECT_NEAR(*f.power->facility_energy_j, 1.25 * (f.power->energy_j + *f.power->server_energy_j),
+              1e-9 * *f.power->facility_energy_j);
+  EXPECT_EQ(*f.power->facility_energy_cost, 0.2 * *f.power->facility_energy_j / 3.6e6);
+  EXPECT_EQ(f.power->energy_j.value, bare.power->energy_j.value);
+  EXPECT_EQ(*f.power->energy_cost, *bare.power->energy_cost);
+}
+
+TEST(PowerOfForecasts, ClocksAreBetweenTheLowestAndTheHighest) {
+  for (const char* gpu : {"H100", "A100", "V100", "L4", "MI300X"}) {
+    for (const double share : {1.0, 0.6, 0.4}) {
+      const double limit = powered_step({}, "", gpu).power->limit_w;
+      const Forecast f = powered_step({.power_cap_w = share * limit}, "", gpu);
+      const double boost = powered_step({}, "boost", gpu).power->clock_hz;
+      EXPECT_LE(f.power->clock_hz, boost) << gpu;
+      EXPECT_GE(f.power->clock_hz, 0.3 * boost) << gpu;
+    }
+  }
 }
 
 TEST(PowerOfForecasts, GenerationStatesItsPower) {

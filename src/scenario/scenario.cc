@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "request/access.h"
 #include "scenario/accelerator/accelerator_scenario.h"
+#include "scenario/best_cap.h"
 #include "scenario/generation/generation_scenario.h"
 #include "scenario/internal.h"
 #include "scenario/parallel/rank_layout.h"
@@ -68,6 +69,7 @@ const Scenario& scenario_of(const Inquiry& inquiry) {
 }
 
 Result answer(const Inquiry& inquiry) {
+  if (inquiry.request.energy.best_power_cap) return at_best_cap(inquiry);
   const Scenario& scenario = scenario_of(inquiry);
   scenario.check(inquiry.request);
   return scenario.run(inquiry);

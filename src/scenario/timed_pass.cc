@@ -46,7 +46,8 @@ void run_kernels(TimedPass& pass, const TimingSetup& setup) {
   const Program& program = pass.program();
   const PowerTerms power = setup.power();
   const std::optional<BoardPower> board = power.board();
-  if (board) add_energies(*board, program.kernels, power.clock_share(), pass.times);
+  if (board)
+    add_energies(*board, program.kernels, setup.conditions, power.clock_share(), pass.times);
   pass.timeline = run_program(program, pass.times, setup.host_launch_s());
   if (!board || !power.holds()) return;
   const double elapsed_s =

@@ -120,6 +120,7 @@ KernelForecast describe(const Kernel& kernel, const KernelTime& time) {
   row.extrapolated_feature = time.extrapolated_feature;
   row.computed = dtype_name(kernel.compute_dtype());
   row.switched_j = time.energy.switched_j;
+  row.power_measured = time.energy.measured;
   row.memory_j = time.energy.memory_j;
   row.clock_share = time.energy.clock_share;
   return row;

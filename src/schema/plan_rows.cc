@@ -58,7 +58,9 @@ std::vector<TrainingCandidateRow> TrainingPlan::rows() const {
     if (i < ranked) row.rank = static_cast<int64_t>(i) + 1;
     if (const auto seconds = candidates[i].latency_s) {
       (counts_tokens ? row.tokens_per_s : row.images_per_s) = samples_per_s(*seconds);
-      if (price_per_gpu_hour) row.cost_of_step = cost_of_step(*seconds);
+      if (price_per_gpu_hour || (has_prices() && row.energy_j))
+        row.cost_of_step = cost_of_step(candidates[i]);
+      if (counts_tokens && row.energy_j) row.energy_per_token_j = *row.energy_j / samples();
     }
     rows.push_back(std::move(row));
   }

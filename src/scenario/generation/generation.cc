@@ -270,7 +270,7 @@ class Generation {
                         .stages = served_.plan.pp,
                         .ranks = f.ranks,
                         .tokens = static_cast<double>(o_.batch * o_.output)},
-                       served_.power(), o_.energy);
+                       served_.power(), o_);
   }
 
   /// Of a server under load: the kernels of as many sequences as its steps have in the mean, in the
@@ -290,8 +290,9 @@ class Generation {
                         .stages = served_.plan.pp,
                         .ranks = f.ranks,
                         .tokens = static_cast<double>(o_.output),
-                        .requests = requests},
-                       served_.power(), o_.energy);
+                        .requests = requests,
+                        .warm = true},
+                       served_.power(), o_);
   }
 
   /// Kernels belong to a rank of each stage; totals are means over the stages.

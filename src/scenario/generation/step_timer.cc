@@ -23,7 +23,7 @@ void add_step_power(const ServedModel& served, const Program& program,
   const PowerTerms power = served.power();
   const std::optional<BoardPower> board = power.board();
   if (!board) return;
-  add_energies(*board, program.kernels, power.clock_share(), times);
+  add_energies(*board, program.kernels, served.conditions(), power.clock_share(), times);
   if (power.holds()) hold_power(*board, {program.kernels, counts}, times);
 }
 

@@ -169,7 +169,7 @@ void add_power(Forecast& f, const Model& model, const TimingSetup& timing) {
                       .stages = f.used.execution.pp,
                       .ranks = f.parallel ? f.parallel->ranks : 1,
                       .tokens = tokens},
-                     timing.power(), f.used.energy);
+                     timing.power(), f.used);
 }
 
 using RunOnRanks = void (*)(Forecast&, const Inquiry&, const PassSetup&, const TimingSetup&);
