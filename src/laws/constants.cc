@@ -79,6 +79,7 @@ void LawConstants::describe(ConstantTable& table) {
   table.group("intervals", intervals);
   table.group("sharing", sharing);
   table.group("power", power);
+  table.group("trace", trace);
 }
 
 const LawConstants& bundled_laws() {

@@ -17,6 +17,7 @@
 #include "laws/power.h"
 #include "laws/products.h"
 #include "laws/sharing.h"
+#include "laws/trace.h"
 
 namespace tilecast {
 
@@ -59,6 +60,7 @@ struct LawConstants {
   IntervalConstants intervals;
   SharingConstants sharing;
   PowerConstants power;
+  TraceConstants trace;
 
   void describe(ConstantTable& table);
   bool operator==(const LawConstants&) const = default;
