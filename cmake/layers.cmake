@@ -23,15 +23,16 @@ tilecast_layer(memory graph software)
 tilecast_layer(schema request)
 tilecast_layer(report schema)
 tilecast_layer(scenario importers passes lower predict placement sim memory request accelerator)
+tilecast_layer(profile scenario)
 tilecast_layer(allocation base)
 tilecast_layer(sharing scenario laws)
 tilecast_layer(many scenario report sharing allocation)
 tilecast_layer(plan scenario schema)
 tilecast_layer(evaluate sharing measurements)
-tilecast_layer(command evaluate many plan report sharing train)
+tilecast_layer(command evaluate many plan profile report sharing train)
 tilecast_layer(server command)
 tilecast_layer(cli server)
 
 # The folders that may include the headers of include/tilecast; all may include tilecast/error.h
 # and tilecast/choices.h.
-tilecast_sees_facade(request schema scenario sharing many plan evaluate train report command server cli)
+tilecast_sees_facade(request schema scenario profile sharing many plan evaluate train report command server cli)

@@ -8,6 +8,7 @@
 #include "tilecast/allocate.h"
 #include "tilecast/forecast.h"
 #include "tilecast/learn.h"
+#include "tilecast/profile.h"
 #include "tilecast/search.h"
 #include "tilecast/share.h"
 
@@ -33,6 +34,9 @@ std::string difference_table(const Comparison& comparison, const TableStyle& sty
 
 /// A line for each job, then what they have in common.
 std::string share_table(const ShareForecast& forecast, const TableStyle& style = {});
+
+/// Totals of a trace, its operators, and those that are slower than they should be.
+std::string trace_table(const TraceReport& report, const TableStyle& style = {});
 
 /// A line for each job with its places, then the pool and the objective.
 std::string allocation_table(const AllocationForecast& forecast, const TableStyle& style = {});

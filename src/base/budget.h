@@ -51,6 +51,13 @@ inline constexpr BudgetPart kStepOperations{"operations of a training step", 350
 /// most 120 million: 6 ns each, and no memory.
 inline constexpr BudgetPart kNameSteps{
     "steps of comparing modules with the patterns of a quantization config", int64_t{1} << 28, 2};
+/// Of a profiler trace, unpacked: 64 GB are hours of a large model. They pass through, none stays.
+inline constexpr BudgetPart kTraceBytes{"bytes of a profiler trace's text", int64_t{1} << 36};
+/// Operators, launches and kernels of it: 1 GB of JSON has about 2.5 million events.
+inline constexpr BudgetPart kTraceEvents{"events of a profiler trace", 20'000'000, 160};
+/// Names of kernels and arguments of operators, each once: a model with 1,500 of them takes 1 MB.
+inline constexpr BudgetPart kTraceNames{"bytes of names and arguments in a profiler trace",
+                                        int64_t{256} << 20, 4};
 
 class Budget {
  public:

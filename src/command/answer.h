@@ -11,6 +11,7 @@
 #include "tilecast/allocate.h"
 #include "tilecast/forecast.h"
 #include "tilecast/learn.h"
+#include "tilecast/profile.h"
 #include "tilecast/result.h"
 #include "tilecast/search.h"
 #include "tilecast/share.h"
@@ -30,9 +31,9 @@ using Answer =
                  ShardForecast, Evaluation, AcceleratorEvaluations, TuneEvaluations, TrainResult,
                  CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
                  ProductAnswer, SweepResult, ShareForecast, SharingEvaluation, ServerEvaluation,
-                 PairCalibration, AllocationForecast, ClusterSimulation, std::vector<GpuEntry>,
-                 std::vector<ClusterEntry>, std::vector<ModelEntry>, std::vector<OpEntry>, DataFile,
-                 Installation>;
+                 PairCalibration, AllocationForecast, TraceReport, ClusterSimulation,
+                 std::vector<GpuEntry>, std::vector<ClusterEntry>, std::vector<ModelEntry>,
+                 std::vector<OpEntry>, DataFile, Installation>;
 
 /// Inputs of a forecast of a pass.
 struct AskedPass {

@@ -19,6 +19,7 @@
 #include "devices/registry.h"
 #include "importers/hub.h"
 #include "measurements/xz.h"
+#include "profile/text_source.h"
 #include "tilecast/error.h"
 #include "train/forest_trainer.h"
 
@@ -155,7 +156,9 @@ std::vector<Installation::Part> optional_parts() {
       {"XGBoost", is_here(require_xgboost), "'tilecast train' loads it; Debian: libxgboost0"},
       {"Cbc", is_here(require_cbc), "'tilecast allocate' loads it; Debian: coinor-libcbc3"},
       {"liblzma", reads_xz(),
-       "reads measurements in .xz files; needed when Tilecast is built: liblzma-dev"}};
+       "reads measurements in .xz files; needed when Tilecast is built: liblzma-dev"},
+      {"zlib", reads_gzip(),
+       "reads profiler traces in .gz files; needed when Tilecast is built: zlib1g-dev"}};
   constexpr std::pair<const char*, const char*> kModules[] = {
       {"tilecast", "the Python package: pip install ."},
       {"pandas", "forecast.to_pandas()"},

@@ -56,6 +56,7 @@ std::string table(const ProductAnswer& p, const TableStyle& s) {
 }
 std::string table(const SweepResult& r, const TableStyle&) { return r.front_lines; }
 std::string table(const ShareForecast& f, const TableStyle& s) { return share_table(f, s); }
+std::string table(const TraceReport& r, const TableStyle& s) { return trace_table(r, s); }
 std::string table(const AllocationForecast& f, const TableStyle& s) {
   return allocation_table(f, s);
 }
@@ -111,6 +112,7 @@ std::string csv(const ShardForecast& f) { return shard_csv(f); }
 std::string csv(const ShareForecast& f) { return to_csv(f.jobs); }
 std::string csv(const SharingEvaluation& e) { return to_csv(e.points); }
 std::string csv(const ServerEvaluation& e) { return to_csv(e.points); }
+std::string csv(const TraceReport& r) { return to_csv(r.operators); }
 /// All places of all jobs.
 std::string csv(const AllocationForecast& f) {
   std::vector<AllocatedPlace> places;

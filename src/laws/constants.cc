@@ -86,6 +86,7 @@ void LawConstants::describe(ConstantTable& table) {
   table.group("sharing", sharing);
   table.group("host", host);
   table.group("power", power);
+  table.group("trace", trace);
 }
 
 const LawConstants& bundled_laws() {

@@ -18,6 +18,7 @@
 #include "laws/power.h"
 #include "laws/products.h"
 #include "laws/sharing.h"
+#include "laws/trace.h"
 
 namespace tilecast {
 
@@ -62,6 +63,7 @@ struct LawConstants {
   SharingConstants sharing;
   HostConstants host;
   PowerConstants power;
+  TraceConstants trace;
 
   void describe(ConstantTable& table);
   bool operator==(const LawConstants&) const = default;

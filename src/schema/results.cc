@@ -8,6 +8,7 @@
 #include "tilecast/allocate.h"
 #include "tilecast/forecast.h"
 #include "tilecast/learn.h"
+#include "tilecast/profile.h"
 #include "tilecast/result.h"
 #include "tilecast/search.h"
 #include "tilecast/share.h"
@@ -25,6 +26,8 @@ template const RecordDef& record_of<ClusterSimulation>();
 template const RecordDef& record_of<PolicyOutcome>();
 template const RecordDef& record_of<ClusterEntry>();
 template const RecordDef& record_of<CollectiveForecast>();
+template const RecordDef& record_of<TraceReport>();
+template const RecordDef& record_of<TracedOperator>();
 template const RecordDef& record_of<CollectiveTrainResult>();
 template const RecordDef& record_of<ComparedGpu>();
 template const RecordDef& record_of<Comparison>();
@@ -98,6 +101,7 @@ std::span<const ResultDef> results() {
                 &record_of<PairCalibration>()},
       ResultDef{"sweep", "sweep SPEC -o FILE", &record_of<SweepResult>()},
       ResultDef{"share", "share --gpu GPU --job JOB", &record_of<ShareForecast>()},
+      ResultDef{"trace", "trace TRACE", &record_of<TraceReport>()},
       ResultDef{"allocate", "allocate JOBS --pool 8xH100,4xL4", &record_of<AllocationForecast>()},
       ResultDef{"allocate_arrivals", "allocate JOBS --pool 8xH100,4xL4 --arrivals FILE",
                 &record_of<ClusterSimulation>()},

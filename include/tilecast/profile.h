@@ -1,0 +1,210 @@
+#pragma once
+
+// Traces of PyTorch's profiler: what was measured, beside what it should take, and on another GPU.
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tilecast/forecast.h"
+#include "tilecast/result.h"
+
+namespace tilecast {
+
+/// How an operator of a trace is known.
+enum class TracedKind : uint8_t {
+  kForecast,    ///< by a model of its kernels
+  kTraffic,     ///< by the bytes of its tensors alone
+  kUnknown,     ///< measured only: no operator, or one without sizes
+  kTransfer,    ///< copies and fills
+  kCollective,  ///< communication between GPUs
+};
+
+constexpr auto choice_words(TracedKind) {
+  return std::array<std::string_view, 5>{"forecast", "traffic", "unknown", "transfer",
+                                         "collective"};
+}
+
+/// Kernels of one operator with the same arguments, over the whole trace.
+struct TracedOperator {
+  std::string name, sizes, dtype, kernel;
+  TracedKind kind{};
+  double calls = 0;  ///< those whose kernels began before the trace are a part of one
+  int64_t kernels = 0;
+  double measured_s = 0, total_s = 0, share = 0;
+  std::optional<Interval> forecast_s;
+  double ratio = 0;  ///< measured over forecast; 0: no forecast
+  int64_t flops = 0, bytes = 0;
+  std::string limit, predictor;
+  bool extrapolated = false;
+  bool slow = false;
+  std::string reason;
+  double gain_s = 0;
+  std::optional<Interval> carried_s;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = TracedOperator;
+    field.is("TracedOperator", "Kernels of an operator with the same arguments.");
+    field("name", "", "the operator of PyTorch; of kernels without one, the kernel", &Self::name);
+    field("sizes", "", "of its tensors", &Self::sizes);
+    field("dtype", "", "of the first tensor; empty: the trace does not state it", &Self::dtype);
+    field("kernel", "", "the kernel that takes most of its time", &Self::kernel);
+    field("kind", "",
+          "how it is known: forecast by a model, by the traffic of its tensors, measured only, a "
+          "copy or fill, a collective",
+          &Self::kind);
+    field("calls", "", "of the operator", &Self::calls);
+    field("kernels", "", "that they launched", &Self::kernels);
+    field("measured_s", "s", "kernels of one call", &Self::measured_s);
+    field("total_s", "s", "of all calls", &Self::total_s);
+    field("share", "", "of the time of all kernels", &Self::share);
+    field.if_set("forecast_s", "s", "what a call should take on this GPU", &Self::forecast_s);
+    field("ratio", "", "measured over forecast; 0: there is no forecast", &Self::ratio);
+    field("flops", "", "of one call; 0: not known", &Self::flops);
+    field("bytes", "bytes", "of one call; 0: not known", &Self::bytes);
+    field("limit", "", "what bounds the forecast", &Self::limit);
+    field("predictor", "", "the model that it comes from", &Self::predictor);
+    field("extrapolated", "", "outside of what the model was trained on", &Self::extrapolated);
+    field("slow", "", "measured above the interval of the forecast", &Self::slow);
+    field("reason", "", "why, as far as the trace tells; empty: it is not slow", &Self::reason);
+    field("gain_s", "s", "what all calls would save at the forecast time", &Self::gain_s);
+    field.if_set("carried_s", "s", "what a call takes on the other GPU", &Self::carried_s);
+  }
+};
+
+/// Time in which the GPU ran nothing.
+struct TracedIdle {
+  std::string why;
+  double seconds = 0, share = 0;
+  int64_t gaps = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = TracedIdle;
+    field.is("TracedIdle", "Time in which the GPU ran nothing.");
+    field("why", "",
+          "the host launched late; it launched late as it waited for the GPU before; the gap "
+          "between kernels that were launched in time; the trace does not tell",
+          &Self::why, {"host", "synchronization", "between kernels", "unknown"});
+    field("seconds", "s", "of all gaps", &Self::seconds);
+    field("share", "", "of the trace's span", &Self::share);
+    field("gaps", "", "their number", &Self::gaps);
+  }
+};
+
+/// A step that the profiler marked.
+struct TracedStep {
+  std::string name;
+  double span_s = 0, busy_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = TracedStep;
+    field.is("TracedStep", "A step that the profiler marked.");
+    field("name", "", "its mark", &Self::name);
+    field("span_s", "s", "of the host", &Self::span_s);
+    field("busy_s", "s", "in which the GPU ran work that the step launched", &Self::busy_s);
+  }
+};
+
+/// The trace on another GPU.
+struct CarriedTrace {
+  std::string gpu, gpu_name, host;
+  Interval kernels_s, span_s;
+  double unknown_share = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = CarriedTrace;
+    field.is("CarriedTrace", "The trace on another GPU.");
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("gpu_name", "", "the product name", &Self::gpu_name);
+    field("host", "", "what was assumed of the host", &Self::host);
+    field.interval({"kernels_s", "kernels_low_s", "kernels_high_s"}, "s",
+                   "sum of the kernels, copies and collectives", &Self::kernels_s);
+    field.interval({"span_s", "span_low_s", "span_high_s"}, "s",
+                   "from the first launch to the end of the last kernel", &Self::span_s);
+    field("unknown_share", "",
+          "share of the measured time that was carried by the ratio of bandwidths alone",
+          &Self::unknown_share);
+  }
+};
+
+/// What a trace shows.
+struct TraceReport {
+  std::string file, gpu, gpu_name, traced_gpu;
+  double span_s = 0, kernels_s = 0, busy_s = 0, idle_s = 0, idle_share = 0;
+  double exposed_communication_s = 0;
+  std::vector<TracedIdle> idle;
+  std::vector<TracedStep> steps;
+  double step_s = 0, step_spread = 0;
+  int64_t kernels = 0, streams = 0, graph_kernels = 0;
+  std::vector<TracedOperator> operators;
+  double gain_s = 0, forecast_share = 0, unknown_share = 0;
+  std::optional<CarriedTrace> carried;
+  std::vector<std::string> assumptions, warnings;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = TraceReport;
+    field.is_document("TraceReport", "What a trace of PyTorch's profiler shows.");
+    field("file", "", "the trace", &Self::file);
+    field("gpu", "", "id of the GPU that it is compared with; empty: none is known", &Self::gpu);
+    field("gpu_name", "", "its product name", &Self::gpu_name);
+    field("traced_gpu", "", "the GPU as the trace names it", &Self::traced_gpu);
+    field("span_s", "s", "from the first launch to the end of the last kernel", &Self::span_s);
+    field("kernels_s", "s", "sum of all kernels, copies and fills", &Self::kernels_s);
+    field("busy_s", "s", "in which the GPU ran any of them", &Self::busy_s);
+    field("idle_s", "s", "the rest of the span", &Self::idle_s);
+    field("idle_share", "", "of the span", &Self::idle_share);
+    field("exposed_communication_s", "s", "in which it ran collectives and nothing else",
+          &Self::exposed_communication_s);
+    field("idle", "", "why it was idle, the largest part first", &Self::idle);
+    field("steps", "", "that the profiler marked", &Self::steps);
+    field("step_s", "s", "median of their spans; 0: none was marked", &Self::step_s);
+    field("step_spread", "", "longest over shortest step, less 1", &Self::step_spread);
+    field("kernels", "", "number of kernels, copies and fills", &Self::kernels);
+    field("streams", "", "on which they ran", &Self::streams);
+    field("graph_kernels", "", "that a CUDA graph launched", &Self::graph_kernels);
+    field("operators", "", "the one that takes longest first", &Self::operators);
+    field("gain_s", "s", "what the slow ones would save at their forecast times", &Self::gain_s);
+    field("forecast_share", "", "share of the kernels' time that has a forecast",
+          &Self::forecast_share);
+    field("unknown_share", "", "share that is measured only, without copies and collectives",
+          &Self::unknown_share);
+    field.if_set("carried", "", "the trace on another GPU", &Self::carried);
+    field("assumptions", "", "what matters to the numbers", &Self::assumptions);
+    field("warnings", "", "what is not certain, and what to do", &Self::warnings);
+  }
+};
+
+/// What is asked of a trace.
+struct TraceQuery {
+  std::string path;  ///< .json or .json.gz
+  /// The GPU that it was made on; not given: the trace names it.
+  std::optional<GpuRef> traced;
+  std::optional<GpuRef> gpu;  ///< the GPU to carry it to
+  /// How often faster the host is there; infinity: all kernels are launched in time, as from a
+  /// CUDA graph. Above 0.
+  double host_speed = 1;
+  /// A trace of the same program on the other GPU, whose host, launches and kernels are replayed
+  /// with the carried times; "": this trace.
+  std::string host_trace;
+};
+
+/// What the trace shows, beside what it should take. Kernels are forecast with the forecaster's
+/// weights and bounded by the 80 % interval. Throws Error{kInput} for what is no trace, or one
+/// without work of a GPU to carry; Error{kNotFound} for no such file; Error{kUnsupported} for more
+/// events than a trace may have.
+TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query);
+
+/// Two traces operator by operator: `a` with each operator's time in `b` as what it is carried to.
+/// Operators are matched by name, sizes and dtype. Throws as `report_trace`.
+TraceReport compare_traces(const Forecaster& forecaster, const std::string& a,
+                           const std::string& b);
+
+}  // namespace tilecast

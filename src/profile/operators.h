@@ -1,0 +1,63 @@
+#pragma once
+
+// The kernels of a trace by operator: measured, forecast on a GPU, and carried to another one.
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "predict/predictor.h"
+#include "profile/aten.h"
+#include "profile/trace.h"
+#include "tilecast/profile.h"
+
+namespace tilecast {
+
+/// Events with one call, or with one name and no call.
+struct OperatorGroup {
+  int32_t call = -1;            ///< of ProfilerTrace::calls
+  int32_t kernel = 0;           ///< name of the kernel that takes most of the time
+  std::vector<int32_t> events;  ///< of ProfilerTrace::events
+  double calls = 0;
+  int64_t total_ns = 0;
+  TracedKind kind = TracedKind::kUnknown;
+  CallWork work;
+
+  double measured_s() const { return static_cast<double>(total_ns) / calls / 1e9; }
+};
+
+/// All groups of a trace, the one that takes longest first.
+std::vector<OperatorGroup> operator_groups(const ProfilerTrace& trace);
+
+/// What a call of each group takes on a device.
+struct GroupTime {
+  Interval seconds;  ///< 0: not known
+  double common_share = 1;
+  std::string limit, predictor;
+  bool extrapolated = false;
+};
+
+/// Times of the groups' kernels on a device, at the clock that its board holds. `elapsed_s`: of
+/// all of them, at least. Starts of short kernels are those that the vendor's profiler states.
+std::vector<GroupTime> group_times(const std::vector<OperatorGroup>& groups,
+                                   const Predictor& predictor, const Device& device,
+                                   double elapsed_s);
+
+/// The groups' times on another device, by what was measured and both forecasts.
+std::vector<GroupTime> carried_times(const std::vector<OperatorGroup>& groups,
+                                     const std::vector<GroupTime>& here,
+                                     const std::vector<GroupTime>& there, const Device& from,
+                                     const Device& to, const TraceConstants& constants);
+
+/// The sum of all calls, with what the errors of one model have in common.
+Interval sum_of(const std::vector<OperatorGroup>& groups, const std::vector<GroupTime>& times);
+
+/// "[8192x2048] x [2048x16384]" of a call, at most some tensors.
+std::string sizes_of(const OperatorCall& call);
+/// The dtype of a call's first tensor; "": the trace does not state it.
+std::string dtype_of(const OperatorCall& call);
+
+/// Why a call takes longer than it should, as far as the trace tells.
+std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, double ratio);
+
+}  // namespace tilecast

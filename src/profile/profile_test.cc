@@ -1,0 +1,355 @@
+#include "tilecast/profile.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+#include <string>
+
+#include "profile/aten.h"
+#include "profile/json_cursor.h"
+#include "profile/operators.h"
+#include "profile/replay.h"
+#include "profile/timeline.h"
+#include "profile/trace.h"
+#include "tilecast/error.h"
+#include "tilecast/forecast.h"
+
+namespace tilecast {
+namespace {
+
+/// A trace of an H100 with these events.
+std::string h100_trace(const std::string& events) {
+  return R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3",
+ "totalGlobalMem": 85018279936, "numSms": 132}], "record_shapes": 1, "traceEvents": [)" +
+         events + R"(], "traceName": "t.json"})";
+}
+
+std::string op_event(const std::string& name, int id, double ts, double dur,
+                     const std::string& arguments) {
+  return R"({"ph": "X", "cat": "cpu_op", "name": ")" + name + R"(", "pid": 1, "tid": 1, "ts": )" +
+         std::to_string(ts) + R"(, "dur": )" + std::to_string(dur) +
+         R"(, "args": {"External id": )" + std::to_string(id) + ", " + arguments + "}}";
+}
+
+std::string call_event(const std::string& name, int correlation, double ts, double dur) {
+  return R"({"ph": "X", "cat": "cuda_runtime", "name": ")" + name +
+         R"(", "pid": 1, "tid": 1, "ts": )" + std::to_string(ts) + R"(, "dur": )" +
+         std::to_string(dur) + R"(, "args": {"correlation": )" + std::to_string(correlation) + "}}";
+}
+
+std::string kernel_event(const std::string& name, int id, int correlation, double ts, double dur,
+                         int stream = 7) {
+  return R"({"ph": "X", "cat": "kernel", "name": ")" + name + R"(", "pid": 0, "tid": 7, "ts": )" +
+         std::to_string(ts) + R"(, "dur": )" + std::to_string(dur) +
+         R"(, "args": {"External id": )" + std::to_string(id) + R"(, "device": 0, "stream": )" +
+         std::to_string(stream) + R"(, "correlation": )" + std::to_string(correlation) +
+         R"(, "registers per thread": 32, "grid": [8, 2, 1], "block": [128, 1, 1]}})";
+}
+
+constexpr const char* kProductArguments =
+    R"("Input Dims": [[4096, 1024], [1024, 2048]], "Input type": ["c10::BFloat16",
+ "c10::BFloat16"], "Input Strides": [[1024, 1], [1, 1024]], "Concrete Inputs": ["", ""])";
+
+/// Two products: the first 90 us late by the host, the second launched in time.
+std::string two_products() {
+  return h100_trace(op_event("aten::mm", 1, 100, 30, kProductArguments) + ",\n" +
+                    call_event("cudaLaunchKernel", 11, 110, 5) + "," +
+                    kernel_event("gemm_kernel", 1, 11, 120, 30) + "," +
+                    op_event("aten::mm", 2, 125, 10, kProductArguments) + "," +
+                    call_event("cudaLaunchKernel", 12, 128, 4) + "," +
+                    kernel_event("gemm_kernel", 2, 12, 152, 30));
+}
+
+TEST(JsonCursor, ReadsWhatIsAskedForAndSkipsTheRest) {
+  JsonCursor cursor(R"({"a": {"b": [1, "]}\""]}, "name": "x\"y", "n": 1.5e3})");
+  cursor.expect('{');
+  std::string_view key;
+  ASSERT_TRUE(cursor.next_key(key));
+  EXPECT_EQ(cursor.value(), R"({"b": [1, "]}\""]})");
+  ASSERT_TRUE(cursor.next_key(key));
+  EXPECT_EQ(unescaped(cursor.string()), "x\"y");
+  ASSERT_TRUE(cursor.next_key(key));
+  EXPECT_EQ(scaled_number(cursor.value(), 1000, -1), 1'500'000);
+  EXPECT_FALSE(cursor.next_key(key));
+}
+
+TEST(JsonCursor, NumbersKeepNanosecondsOfTimesSince1970) {
+  EXPECT_EQ(scaled_number("1751410836123456.789", 1000, -1), 1'751'410'836'123'456'789);
+  EXPECT_EQ(scaled_number("\"12.5\"", 1000, -1), 12'500);
+  EXPECT_EQ(scaled_number("-3.5", 1000, -1), -1);
+  EXPECT_EQ(scaled_number("1e300", 1000, -7), -7);
+  EXPECT_EQ(scaled_number("nonsense", 1000, -7), -7);
+}
+
+TEST(ProfilerTrace, EventsWithTheirOperatorsAndLaunches) {
+  const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
+  ASSERT_EQ(trace.events.size(), 2u);
+  EXPECT_EQ(trace.event_count, 6);
+  EXPECT_TRUE(trace.has_shapes);
+  EXPECT_FALSE(trace.cut_off);
+  ASSERT_EQ(trace.devices.size(), 1u);
+  EXPECT_EQ(trace.devices[0].sm_count, 132);
+  const DeviceEvent& second = trace.events[1];
+  EXPECT_EQ(second.start_ns, 152'000);
+  EXPECT_EQ(second.duration_ns, 30'000);
+  EXPECT_EQ(second.grid[1], 2);
+  EXPECT_EQ(second.registers, 32);
+  EXPECT_EQ(second.op, 1);
+  EXPECT_EQ(second.launch, 1);
+  EXPECT_EQ(trace.calls.size(), 1u) << "equal arguments are stored once";
+  EXPECT_EQ(trace.calls[static_cast<size_t>(second.call)].name, "aten::mm");
+}
+
+TEST(ProfilerTrace, AFileThatEndsEarlyGivesWhatWasRead) {
+  const std::string whole = two_products();
+  const size_t in_last_event = whole.rfind("152.");
+  const ProfilerTrace trace = parse_profiler_trace(whole.substr(0, in_last_event), "t.json");
+  EXPECT_TRUE(trace.cut_off);
+  EXPECT_EQ(trace.events.size(), 1u);
+}
+
+TEST(ProfilerTrace, WhatIsNoTraceIsRefused) {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      parse_profiler_trace(text, "t.json");
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::kInput);
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(""), "t.json: the file is empty: expected a trace of torch.profiler");
+  EXPECT_NE(message("gpu,op\n").find("expected a trace of torch.profiler"), std::string::npos);
+  EXPECT_NE(message(R"({"model_type": "gpt2"})").find("no trace of torch.profiler"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"deviceProperties": [)").find("ends before its list of events"),
+            std::string::npos);
+  EXPECT_NE(message(R"({"traceEvents": [{"ph" "X"}]})").find("no valid JSON after 0 events"),
+            std::string::npos);
+}
+
+TEST(ProfilerTrace, EventsWithoutAValidTimeAreCounted) {
+  const ProfilerTrace trace = parse_profiler_trace(
+      h100_trace(R"({"ph": "X", "cat": "kernel", "name": "k", "ts": "x", "dur": 1, "args": {}})"),
+      "t.json");
+  EXPECT_EQ(trace.odd_events, 1);
+  EXPECT_TRUE(trace.events.empty());
+}
+
+TEST(ProfilerTrace, KernelsOfAnEarlierStepHaveTheCallsOfTheSameKernels) {
+  // No External id and no launch: the kernel before and the one after tell the call.
+  const ProfilerTrace trace =
+      parse_profiler_trace(h100_trace(kernel_event("gemm_kernel", -1, -1, 10, 30) + "," +
+                                      op_event("aten::mm", 1, 100, 30, kProductArguments) + "," +
+                                      kernel_event("gemm_kernel", 1, 11, 120, 30)),
+                           "t.json");
+  ASSERT_EQ(trace.events.size(), 2u);
+  EXPECT_EQ(trace.events[0].op, -1);
+  EXPECT_EQ(trace.events[0].call, trace.events[1].call);
+}
+
+OperatorCall call_of(const std::string& name, const std::string& dims, const std::string& types,
+                     const std::string& strides = "", const std::string& values = "") {
+  return {name, dims, types, strides, values};
+}
+
+TEST(Aten, ProductsReadTransposedViewsAsTheyAreStored) {
+  const auto work =
+      work_of(call_of("aten::mm", "[[4096, 1024], [1024, 2048]]",
+                      R"(["c10::BFloat16", "c10::BFloat16"])", "[[1024, 1], [1, 1024]]"));
+  ASSERT_TRUE(work);
+  ASSERT_EQ(work->kernels.size(), 1u);
+  const Kernel& kernel = work->kernels[0];
+  const Gemm& gemm = std::get<Gemm>(kernel.shape);
+  EXPECT_EQ(gemm.m, 4096);
+  EXPECT_EQ(gemm.n, 2048);
+  EXPECT_EQ(gemm.k, 1024);
+  EXPECT_EQ(gemm.trans_b, 1);
+  EXPECT_EQ(kernel.dtype, DType::kBf16);
+  EXPECT_EQ(kernel.flops, int64_t{2} * 4096 * 2048 * 1024);
+  EXPECT_EQ(kernel.bytes(), 2 * (4096 * 1024 + 1024 * 2048 + 4096 * 2048));
+}
+
+TEST(Aten, PointwiseKernelsReadRepeatedElementsOnce) {
+  const auto work = work_of(call_of("aten::mul", "[[8, 1024, 64], [1024, 64]]",
+                                    R"(["c10::BFloat16", "float"])", "[[65536, 64, 1], [0, 1]]"));
+  ASSERT_TRUE(work);
+  EXPECT_EQ(work->kernels[0].read_bytes, 2 * 8 * 1024 * 64 + 4 * 64);
+  EXPECT_EQ(work->kernels[0].write_bytes, 4 * 8 * 1024 * 64) << "the wider dtype";
+}
+
+TEST(Aten, ConvolutionsAndTheirGradients) {
+  const std::string types = R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "ScalarList",
+ "ScalarList", "ScalarList", "ScalarList", "Scalar", "ScalarList", "Scalar", "ScalarList"])";
+  const auto work = work_of(call_of(
+      "aten::convolution_backward",
+      "[[8, 64, 28, 28], [8, 32, 56, 56], [64, 32, 3, 3], [], [], [], [], [], [], [], []]", types,
+      "", R"(["", "", "", "[0]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1",
+ "[False, True, False]"])"));
+  ASSERT_TRUE(work);
+  ASSERT_EQ(work->kernels.size(), 1u) << "the weight's gradient alone";
+  EXPECT_EQ(work->kernels[0].flops, int64_t{2} * 8 * 64 * 28 * 28 * 32 * 9);
+  EXPECT_EQ(std::get<Convolution>(work->kernels[0].shape).stride, 2);
+}
+
+TEST(Aten, AttentionIsCausalWhereItsArgumentSays) {
+  const std::string types =
+      R"(["c10::Half", "c10::Half", "c10::Half", "", "", "Scalar", "Scalar", "Scalar", "Scalar"])";
+  const auto flops = [&](const char* causal) {
+    const auto work = work_of(call_of(
+        "aten::_flash_attention_forward",
+        "[[2, 512, 8, 64], [2, 512, 2, 64], [2, 512, 2, 64], [], [], [], [], [], []]", types, "",
+        std::string(R"(["", "", "", "", "", "512", "512", "0.", ")") + causal + "\"]"));
+    EXPECT_TRUE(work);
+    EXPECT_EQ(std::get<Attention>(work->kernels[0].shape).kv_heads, 2);
+    return work->kernels[0].flops;
+  };
+  EXPECT_EQ(flops("False"), int64_t{4} * 2 * 8 * 512 * 512 * 64);
+  EXPECT_LT(flops("True"), flops("False"));
+}
+
+TEST(Aten, ListsTakeTheirTypeFromTheKernel) {
+  const OperatorCall cat =
+      call_of("aten::cat", "[[[4, 1, 768], [4, 196, 768]], []]", R"(["TensorList", "Scalar"])");
+  EXPECT_FALSE(work_of(cat)) << "nothing states the size of an element";
+  const auto work = work_of(cat, hints_of("CatArrayBatchedCopy<OpaqueType<2u>, unsigned int>"));
+  ASSERT_TRUE(work);
+  EXPECT_EQ(work->kernels[0].bytes(), 2 * 2 * 4 * 197 * 768);
+}
+
+TEST(Aten, WhatDoesNotFitIsNotKnown) {
+  EXPECT_FALSE(work_of(call_of("aten::mm", "[[4, 5], [6, 7]]", R"(["float", "float"])")));
+  EXPECT_FALSE(work_of(call_of("aten::mm", "[[4, 5]]", R"(["float"])")));
+  EXPECT_FALSE(work_of(call_of("aten::mm", "not json", "[]")));
+  EXPECT_FALSE(work_of(call_of("my::op", "[[4, 5]]", R"(["float"])")));
+  EXPECT_FALSE(work_of(call_of("aten::add", "[[]]", R"(["double"])")));
+  EXPECT_FALSE(work_of(call_of("aten::mul", "[[1099511627776, 1099511627776]]", R"(["float"])")));
+}
+
+TEST(Timeline, TheHostLaunchesLateOrTheGpuIsBetweenKernels) {
+  const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
+  const TraceSpan span = span_of(trace);
+  EXPECT_EQ(span.ns(), 72'000) << "from the first launch at 110 us to 182 us";
+  const TracedBusy busy = busy_time(trace, span);
+  EXPECT_EQ(busy.busy_ns, 60'000);
+  ASSERT_EQ(busy.idle.size(), 2u);
+  EXPECT_EQ(busy.idle[0].why, "host");
+  EXPECT_NEAR(busy.idle[0].seconds, 10e-6, 1e-12);
+  EXPECT_EQ(busy.idle[1].why, "between kernels");
+  EXPECT_NEAR(busy.idle[1].seconds, 2e-6, 1e-12);
+}
+
+TEST(Timeline, AHostThatWaitedForTheGpuIsSynchronization) {
+  const ProfilerTrace trace = parse_profiler_trace(
+      h100_trace(call_event("cudaLaunchKernel", 1, 0, 5) + "," + kernel_event("a", -1, 1, 10, 50) +
+                 "," + call_event("cudaStreamSynchronize", 2, 6, 60) + "," +
+                 call_event("cudaLaunchKernel", 3, 70, 5) + "," + kernel_event("b", -1, 3, 80, 20)),
+      "t.json");
+  const TracedBusy busy = busy_time(trace, span_of(trace));
+  ASSERT_EQ(busy.idle.size(), 2u);
+  EXPECT_EQ(busy.idle[0].why, "synchronization");
+  EXPECT_NEAR(busy.idle[0].seconds, 20e-6, 1e-12);
+}
+
+std::vector<int64_t> durations_of(const ProfilerTrace& trace, double factor) {
+  std::vector<int64_t> durations;
+  for (const DeviceEvent& event : trace.events)
+    durations.push_back(std::llround(static_cast<double>(event.duration_ns) * factor));
+  return durations;
+}
+
+TEST(Replay, UnchangedTimesGiveTheSpanOfTheTrace) {
+  const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), {}), 72'000);
+}
+
+TEST(Replay, FasterKernelsWaitForTheHost) {
+  const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
+  // The second kernel, 18 us after the first launch and as late as the first one after its own,
+  // takes 3 us.
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.1), {}), 31'000);
+  const int64_t at_once = replayed_span_ns(trace, durations_of(trace, 0.1),
+                                           {.host_speed = std::numeric_limits<double>::infinity()});
+  EXPECT_EQ(at_once, 10'000 + 2 * 3'000 + 2'000);
+}
+
+TEST(Replay, AHostThatWaitsGoesOnWhenTheGpuIsDone) {
+  const ProfilerTrace trace = parse_profiler_trace(
+      h100_trace(call_event("cudaLaunchKernel", 1, 0, 5) + "," + kernel_event("a", -1, 1, 10, 50) +
+                 "," + call_event("cudaStreamSynchronize", 2, 6, 60) + "," +
+                 call_event("cudaLaunchKernel", 3, 70, 5) + "," + kernel_event("b", -1, 3, 80, 20)),
+      "t.json");
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), {}), 100'000);
+  // Kernels of half the time: 25 us and 10 us less.
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.5), {}), 65'000);
+}
+
+/// A file that is removed with this.
+struct TraceFile {
+  std::string path;
+  TraceFile(const std::string& name, const std::string& text)
+      : path((std::filesystem::temp_directory_path() / name).string()) {
+    std::ofstream(path) << text;
+  }
+  ~TraceFile() { std::filesystem::remove(path); }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+};
+
+TEST(TraceReport, OperatorsBesideWhatTheyShouldTake) {
+  const TraceFile file("tilecast_profile_test_report.json", two_products());
+  const Forecaster forecaster;
+  const TraceReport report = report_trace(forecaster, {.path = file.path});
+  EXPECT_EQ(report.gpu, "nvidia-h100-sxm5-80gb");
+  ASSERT_EQ(report.operators.size(), 1u);
+  const TracedOperator& op = report.operators[0];
+  EXPECT_EQ(op.name, "aten::mm");
+  EXPECT_EQ(op.calls, 2);
+  EXPECT_NEAR(op.measured_s, 30e-6, 1e-12);
+  ASSERT_TRUE(op.forecast_s);
+  EXPECT_EQ(op.slow, op.measured_s > op.forecast_s->high);
+  EXPECT_NEAR(report.forecast_share, 1, 1e-9);
+  EXPECT_FALSE(report.carried);
+}
+
+TEST(TraceReport, OnTheSameGpuItTakesWhatWasMeasured) {
+  const TraceFile file("tilecast_profile_test_same.json", two_products());
+  const Forecaster forecaster;
+  const TraceReport report =
+      report_trace(forecaster, {.path = file.path, .gpu = load_gpu_ref("H100")});
+  ASSERT_TRUE(report.carried);
+  // The clock that the board holds differs: here the trace says how busy it is.
+  EXPECT_NEAR(report.carried->kernels_s, 60e-6, 60e-6 * 0.1);
+  EXPECT_LT(report.carried->kernels_s.low, report.carried->kernels_s);
+  EXPECT_GT(report.carried->kernels_s.high, report.carried->kernels_s);
+}
+
+TEST(TraceReport, ATraceWithoutGpuWorkSaysSo) {
+  const TraceFile file(
+      "tilecast_profile_test_cpu.json",
+      R"({"traceEvents": [)" + op_event("aten::mm", 1, 100, 30, kProductArguments) + "]}");
+  const Forecaster forecaster;
+  const TraceReport report = report_trace(forecaster, {.path = file.path});
+  ASSERT_EQ(report.warnings.size(), 1u);
+  EXPECT_NE(report.warnings[0].find("no work of a GPU"), std::string::npos);
+  EXPECT_THROW(report_trace(forecaster, {.path = file.path, .gpu = load_gpu_ref("H100")}), Error);
+}
+
+TEST(TraceReport, TwoTracesAreMatchedByTheirWork) {
+  const TraceFile a("tilecast_profile_test_a.json", two_products());
+  std::string slower = two_products();
+  const size_t at = slower.rfind("\"dur\": 30.000000");
+  slower.replace(at, 16, "\"dur\": 50.000000");
+  const TraceFile b("tilecast_profile_test_b.json", slower);
+  const Forecaster forecaster;
+  const TraceReport report = compare_traces(forecaster, a.path, b.path);
+  ASSERT_TRUE(report.operators[0].carried_s);
+  EXPECT_NEAR(*report.operators[0].carried_s, 40e-6, 1e-12);
+  EXPECT_EQ(report.carried->unknown_share, 0);
+}
+
+}  // namespace
+}  // namespace tilecast

@@ -1,0 +1,198 @@
+// The host's calls and the GPU's events are replayed in the order of the trace. Threads of the host
+// are one sequence: in training, forward and backward threads take turns. An event that began right
+// after one of another stream ended, while its own stream was idle and it had long been launched,
+// waited for it: traces do not state such dependencies.
+
+#include "profile/replay.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "profile/timeline.h"
+
+namespace tilecast {
+namespace {
+
+/// Longer gaps are no gaps of the hardware between two kernels of a stream.
+constexpr int64_t kLongestGapNs = 20'000;
+
+class Replay {
+ public:
+  Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations,
+         const ReplayOptions& options);
+  int64_t span_ns();
+
+ private:
+  /// An event of a stream: what it waits for.
+  struct Step {
+    int32_t previous = -1;  ///< of its stream
+    int32_t after = -1;     ///< of another stream
+    int64_t gap_ns = 0;     ///< after the one that it waits for
+    int64_t delay_ns = 0;   ///< from its launch
+  };
+
+  const DeviceEvent& event(int32_t i) const { return trace_.events[static_cast<size_t>(i)]; }
+  const RuntimeCall& call(int32_t i) const { return trace_.runtime[static_cast<size_t>(i)]; }
+  void find_steps();
+  int64_t usual_delay() const;
+  void run_host();
+  void run_event(int32_t i);
+
+  const ProfilerTrace& trace_;
+  const std::vector<int64_t>& durations_;
+  const ReplayOptions& options_;
+  std::vector<Step> steps_;
+  std::vector<int64_t> begin_, end_;           ///< of events, in the replay
+  std::vector<int64_t> call_begin_;            ///< of runtime calls
+  std::vector<std::vector<int32_t>> of_call_;  ///< events by their launch
+};
+
+Replay::Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations,
+               const ReplayOptions& options)
+    : trace_(trace),
+      durations_(durations),
+      options_(options),
+      steps_(trace.events.size()),
+      begin_(trace.events.size(), 0),
+      end_(trace.events.size(), 0),
+      call_begin_(trace.runtime.size(), 0),
+      of_call_(trace.runtime.size()) {
+  for (size_t i = 0; i < trace.events.size(); ++i)
+    if (trace.events[i].launch >= 0)
+      of_call_[static_cast<size_t>(trace.events[i].launch)].push_back(static_cast<int32_t>(i));
+}
+
+/// Of events that began on an idle stream: the median.
+int64_t Replay::usual_delay() const {
+  std::vector<int64_t> delays;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const DeviceEvent& e = trace_.events[i];
+    if (e.launch < 0) continue;
+    const int64_t launched = call(e.launch).start_ns;
+    const int32_t previous = steps_[i].previous;
+    if (previous < 0 || event(previous).end_ns() < launched)
+      delays.push_back(e.start_ns - launched);
+  }
+  if (delays.empty()) return options_.launch_ns;
+  const auto middle = delays.begin() + static_cast<ptrdiff_t>(delays.size() / 2);
+  std::nth_element(delays.begin(), middle, delays.end());
+  return std::max<int64_t>(0, *middle);
+}
+
+void Replay::find_steps() {
+  std::map<std::pair<int32_t, int32_t>, int32_t> last;  // event of each stream
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const DeviceEvent& e = trace_.events[i];
+    auto [entry, first] = last.emplace(std::pair{e.device, e.stream}, -1);
+    steps_[i].previous = entry->second;
+    entry->second = static_cast<int32_t>(i);
+  }
+  const int64_t usual = usual_delay();
+  last.clear();
+  std::map<int64_t, int32_t> ends;  // events by their end
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    const DeviceEvent& e = trace_.events[i];
+    Step& step = steps_[i];
+    const int64_t launched = e.launch < 0 ? INT64_MIN : call(e.launch).start_ns;
+    const int64_t idle_from = step.previous < 0 ? INT64_MIN : event(step.previous).end_ns();
+    const bool by_host = e.launch >= 0 && launched > idle_from;
+    step.delay_ns = by_host ? std::max<int64_t>(0, e.start_ns - launched) : usual;
+    if (step.previous >= 0) step.gap_ns = e.start_ns - idle_from;
+    const int64_t waited = e.start_ns - std::max(idle_from, by_host ? launched + usual : idle_from);
+    if (step.previous < 0 || waited > kLongestGapNs / 4) {
+      // The last one that ended before: on another stream, and shortly before.
+      const auto later = ends.upper_bound(e.start_ns);
+      if (later != ends.begin()) {
+        const auto [end, other] = *std::prev(later);
+        if (other != step.previous && e.start_ns - end < kLongestGapNs &&
+            end > std::max(idle_from, by_host ? launched : idle_from)) {
+          step.after = other;
+          step.delay_ns = usual;
+          step.gap_ns = std::min<int64_t>(step.gap_ns, kLongestGapNs / 4);
+        }
+      }
+    }
+    step.gap_ns = std::min(step.gap_ns, kLongestGapNs);
+    if (by_host) step.gap_ns = std::clamp<int64_t>(step.gap_ns, 0, kLongestGapNs / 20);
+    ends[e.end_ns()] = static_cast<int32_t>(i);
+  }
+}
+
+void Replay::run_event(int32_t i) {
+  const auto at = static_cast<size_t>(i);
+  const DeviceEvent& e = trace_.events[at];
+  const Step& step = steps_[at];
+  int64_t start =
+      e.launch < 0 ? INT64_MIN : call_begin_[static_cast<size_t>(e.launch)] + step.delay_ns;
+  if (step.previous >= 0) {
+    const auto before = static_cast<size_t>(step.previous);
+    // Of a graph's branches, one begins while another one of the same stream runs.
+    start =
+        std::max(start, step.gap_ns >= 0 ? end_[before] + step.gap_ns
+                                         : std::max(begin_[before], end_[before] + step.gap_ns));
+  }
+  if (step.after >= 0) start = std::max(start, end_[static_cast<size_t>(step.after)]);
+  if (start == INT64_MIN) start = e.start_ns;  // it began before the trace did
+  begin_[at] = start;
+  end_[at] = start + durations_[at];
+}
+
+void Replay::run_host() {
+  const bool at_once = !std::isfinite(options_.host_speed);
+  if (trace_.runtime.empty()) return;
+  int64_t traced_from = trace_.runtime.front().start_ns;  // the last point in both times
+  int64_t now = traced_from;
+  int64_t traced_gpu = INT64_MIN, gpu = INT64_MIN;  // ends of what was launched so far
+  size_t next_event = 0;
+  const auto run_until = [&](int32_t launch) {
+    // Events are run in the order of the trace, which all that they wait for precede.
+    while (next_event < trace_.events.size() && trace_.events[next_event].launch <= launch) {
+      run_event(static_cast<int32_t>(next_event));
+      traced_gpu = std::max(traced_gpu, trace_.events[next_event].end_ns());
+      gpu = std::max(gpu, end_[next_event]);
+      ++next_event;
+    }
+  };
+  for (size_t i = 0; i < trace_.runtime.size(); ++i) {
+    const RuntimeCall& c = trace_.runtime[i];
+    if (!at_once) {
+      const auto passed = static_cast<double>(c.start_ns - traced_from) / options_.host_speed;
+      now += static_cast<int64_t>(std::max(0.0, passed));
+      traced_from = std::max(traced_from, c.start_ns);
+    }
+    call_begin_[i] = now;
+    if (at_once || !may_wait(trace_.names[c.name])) continue;
+    run_until(static_cast<int32_t>(i));
+    // It waited if it ended when the GPU did.
+    if (traced_gpu > c.start_ns && traced_gpu <= c.end_ns() + kLongestGapNs / 20) {
+      const auto rest = static_cast<double>(std::max<int64_t>(0, c.end_ns() - traced_gpu));
+      now = std::max(now, gpu) + static_cast<int64_t>(rest / options_.host_speed);
+      traced_from = std::max(traced_from, c.end_ns());
+    }
+  }
+  run_until(static_cast<int32_t>(trace_.runtime.size()));
+}
+
+int64_t Replay::span_ns() {
+  if (trace_.events.empty()) return 0;
+  find_steps();
+  if (trace_.runtime.empty())
+    for (size_t i = 0; i < trace_.events.size(); ++i) run_event(static_cast<int32_t>(i));
+  else
+    run_host();
+  int64_t first = *std::min_element(begin_.begin(), begin_.end());
+  for (size_t i = 0; i < of_call_.size(); ++i)
+    if (!of_call_[i].empty()) first = std::min(first, call_begin_[i]);
+  return *std::max_element(end_.begin(), end_.end()) - first;
+}
+
+}  // namespace
+
+int64_t replayed_span_ns(const ProfilerTrace& trace, const std::vector<int64_t>& durations_ns,
+                         const ReplayOptions& options) {
+  return Replay(trace, durations_ns, options).span_ns();
+}
+
+}  // namespace tilecast

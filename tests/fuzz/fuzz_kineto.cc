@@ -1,0 +1,38 @@
+// A trace of a profiler of any content gives events and their work, or an Error that is not a bug.
+
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/text.h"
+#include "profile/operators.h"
+#include "profile/replay.h"
+#include "profile/timeline.h"
+#include "profile/trace.h"
+#include "tilecast/error.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  try {
+    const tilecast::ProfilerTrace trace =
+        tilecast::parse_profiler_trace({reinterpret_cast<const char*>(data), size}, "trace.json");
+    for (const tilecast::OperatorGroup& group : tilecast::operator_groups(trace)) {
+      if (group.events.empty() || !(group.calls > 0)) std::abort();
+      for (const tilecast::Kernel& kernel : group.work.kernels)
+        if (kernel.bytes() < 0 || kernel.flops < 0) std::abort();
+      if (group.call >= 0 && !group.work.kernels.empty()) tilecast::reason_of(group, trace, 2);
+    }
+    tilecast::busy_time(trace, tilecast::span_of(trace));
+    tilecast::step_times(trace);
+    std::vector<int64_t> durations;
+    for (const tilecast::DeviceEvent& event : trace.events)
+      durations.push_back(event.duration_ns / 2);
+    tilecast::replayed_span_ns(trace, durations, {});
+  } catch (const tilecast::Error& error) {
+    if (error.kind() == tilecast::ErrorKind::kInternal) throw;
+    // Messages hold nothing that acts on a terminal.
+    if (tilecast::printable_lines(error.what()) != error.what()) std::abort();
+  }
+  return 0;
+}
