@@ -67,7 +67,7 @@ def export(row, path):
 def forecast(program, row, path, extra):
     command = [program, "forecast", str(path), "--gpu", row["gpu"], "--mode", row["mode"], "--format", "json", *extra]
     if row["compile"] == "inductor":
-        command += ["--fusion", "pointwise"]
+        command += ["--fusion", "inductor"]
     if row["mode"] == "training":
         command += ["--optimizer", "sgd", "--optimizer-impl", "for-loop", "--clocks", "boost"]
     done = subprocess.run(command, capture_output=True, text=True)
