@@ -108,9 +108,12 @@ constexpr auto choice_words(AttentionKind) {
   return std::array<std::string_view, 2>{"eager", "flash"};
 }
 
-/// Whether a chain of pointwise operators is fused into one kernel.
-enum class Fusion : uint8_t { kNone, kPointwise };
-constexpr auto choice_words(Fusion) { return std::array<std::string_view, 2>{"none", "pointwise"}; }
+/// What one kernel computes: an operator, a chain of pointwise ones, or what torch.compile's
+/// Inductor makes one kernel of.
+enum class Fusion : uint8_t { kNone, kPointwise, kInductor };
+constexpr auto choice_words(Fusion) {
+  return std::array<std::string_view, 3>{"none", "pointwise", "inductor"};
+}
 
 /// The software whose kernels run the operators: a row of the table that the files of data/software
 /// make. `Software{}` is its first row, PyTorch.

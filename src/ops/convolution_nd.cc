@@ -21,6 +21,7 @@ struct ConvSizes {
   bool transposed = false;
   int64_t batch = 1, in = 1, out = 1, groups = 1;  ///< channels of x and y
   int64_t stride = 1, dilation = 1;                ///< the largest of all directions
+  int64_t channels_last = 0;
   Shape window, positions;                         ///< positions: of x if transposed, else of y
   Shape y;                                         ///< spatial dimensions of the output
 };
@@ -57,6 +58,7 @@ ConvSizes conv_sizes(const OpContext& context, const Tensor& x, const Tensor& w)
               .batch = x.shape[0],
               .in = x.shape[1],
               .groups = context.integer("groups"),
+              .channels_last = context.integer("channels_last"),
               .window = spatial(w.shape)};
   // w: [o, c / groups, ...]; transposed: [c, o / groups, ...].
   const int64_t first = w.shape[0], second = w.shape[1];
@@ -110,6 +112,7 @@ Kernel conv_kernel(const ConvSizes& s, DType dtype, Convolution::Pass pass) {
                                      .groups = s.groups,
                                      .stride = s.stride,
                                      .dilation = s.dilation,
+                                     .channels_last = s.channels_last,
                                      .pass = pass},
                 .dtype = dtype};
   const Gemm gemm = gemm_of(kernel);
@@ -209,6 +212,7 @@ std::vector<AttributeDef> conv_attributes() {
                  .doc = "of a transposed convolution, in each dimension; default: 0",
                  .type = AttributeType::kIntegers,
                  .default_value = Shape{}});
+  all.push_back(flag_attribute("channels_last", "1: images are stored as [b, ..., c]"));
   return all;
 }
 

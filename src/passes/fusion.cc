@@ -4,6 +4,7 @@
 
 #include "ops/op_def.h"
 #include "ops/validate.h"
+#include "passes/fused_kernel.h"
 #include "passes/passes.h"
 
 namespace tilecast {
@@ -29,20 +30,10 @@ class Fuser {
  public:
   explicit Fuser(Graph& graph)
       : graph_(graph),
-        uses_(graph.tensors.size(), 0),
+        uses_(use_counts(graph)),
         inside_(graph.tensors.size(), 0),
         made_(graph.tensors.size()),
-        read_(graph.tensors.size()),
-        listed_(graph.tensors.size()) {
-    for (const Node& node : graph.nodes) {
-      for (TensorId id : node.inputs) uses_[static_cast<size_t>(id)] += 1;
-    }
-    // Outputs of the graph and carried tensors must be written.
-    for (TensorId id : graph.outputs) uses_[static_cast<size_t>(id)] += 1;
-    for (TensorId id : graph.losses) uses_[static_cast<size_t>(id)] += 1;
-    for (const Segment& segment : graph.segments) {
-      for (const Carry& carry : segment.carries) uses_[static_cast<size_t>(carry.next)] += 1;
-    }
+        read_(graph.tensors.size()) {
     // A view needs the memory of its base.
     for (const Tensor& tensor : graph.tensors) {
       const auto own = static_cast<size_t>(&tensor - graph.tensors.data());
@@ -112,7 +103,7 @@ class Fuser {
 
   void clear() {
     chain_.clear();
-    for (Marks* marks : {&made_, &read_, &listed_}) marks->clear();
+    for (Marks* marks : {&made_, &read_}) marks->clear();
   }
 
   void flush() {
@@ -126,37 +117,12 @@ class Fuser {
     graph_.nodes.push_back(std::move(fused));
   }
 
-  Node fuse() {
-    const std::optional<RowFusion>& rows = op_def(chain_.back().op).row_fusion;
-    const Node& named = rows ? chain_.back() : chain_.front();
-    const std::string_view op = rows ? rows->fused : "fused_pointwise";
-    Node fused{.name = named.name,
-               .op = require_op(op),
-               .inputs = {},
-               .outputs = {},
-               .attributes = {},
-               .phase = chain_.front().phase,
-               .counts = chain_.front().counts,
-               .role = role_fits_op(named.role, op) ? named.role : Role::kNone};
-    for (const Node& node : chain_) {
-      if (node.counts == Counts::kAll) fused.counts = Counts::kAll;
-    }
-    int64_t flops = rows ? rows->flops_per_element : 0;
-    // The shape of a kernel over rows is that of its first output.
-    if (rows) fused.outputs = chain_.back().outputs;
-    for (const TensorId id : fused.outputs) listed_.add(id);
-    for (const Node& node : chain_) {
-      flops += op_def(node.op).pointwise_flops.value_or(0);
-      for (TensorId id : node.inputs) {
-        if (!made_.has(id) && listed_.add(id)) fused.inputs.push_back(id);
-      }
-      for (TensorId id : node.outputs) {
-        if (used_outside(id) && listed_.add(id)) fused.outputs.push_back(id);
-      }
-    }
-    if (fused.outputs.empty()) fused.outputs.push_back(chain_.back().outputs[0]);
-    fused.attributes = {{"flops_per_element", flops}};
-    return fused;
+  Node fuse() const {
+    int64_t flops = 0;
+    for (const Node& node : chain_) flops += op_def(node.op).pointwise_flops.value_or(0);
+    return fused_kernel(
+        graph_, chain_, flops, [&](TensorId id) { return made_.has(id); },
+        [&](TensorId id) { return used_outside(id); });
   }
 
   bool used_outside(TensorId id) const {
@@ -168,7 +134,7 @@ class Fuser {
   std::vector<int> uses_;    ///< by all of the graph
   std::vector<int> inside_;  ///< by the chain, of tensors in read_
   std::vector<Node> chain_;  ///< nodes that can become one kernel
-  Marks made_, read_, listed_;
+  Marks made_, read_;
 };
 
 }  // namespace

@@ -146,4 +146,9 @@ void add_optimizer(Graph& graph, const OptimizerStep& step);
 /// traffic is that of the chain's inputs and outputs.
 void fuse_pointwise(Graph& graph);
 
+/// The kernels of torch.compile: operators without memory of their own for what they write in place,
+/// images by pixel where that is faster, and one kernel for each group of operators that compute
+/// element by element, with at most one softmax or norm.
+void compile_with_inductor(Graph& graph);
+
 }  // namespace tilecast

@@ -44,6 +44,17 @@ Chip::Chip(const Device& of, const LawConstants& constants, const LawScales& sca
       dram_time_(scales.factor(LawConstant::kDram)),
       l2_time_(scales.factor(LawConstant::kL2)) {}
 
+UnitsPower::UnitsPower(const Chip& chip, double hbm_j_per_flop, double gddr_j_per_flop,
+                       double flops_per_s)
+    : hbm_(chip.hbm) {
+  const double energy = chip.energy * (hbm_ ? hbm_j_per_flop : gddr_j_per_flop);
+  share_of_board_ = demand_ = energy * flops_per_s / chip.board_power_w;
+  if (hbm_) return;
+  const PowerConstants& c = chip.laws.power;
+  if (chip.gpu.process_nm.value_or(0) >= c.old_process_nm) demand_ *= c.old_process_ratio;
+  demand_ /= c.held_share - c.idle_share - c.clock_share - c.busy_share;
+}
+
 double ramp(double x, double low, double high) {
   return std::clamp((x - low) / (high - low), 0.0, 1.0);
 }

@@ -45,6 +45,27 @@ struct Chip {
   double dram_time_, l2_time_;
 };
 
+/// Matrix units at their full rate, and the power that the board has for them.
+class UnitsPower {
+ public:
+  /// Energies in J/FLOP by the memory of the board.
+  UnitsPower(const Chip& chip, double hbm_j_per_flop, double gddr_j_per_flop, double flops_per_s);
+  /// How much longer a step takes where this share of the SMs is busy. With HBM each joule counts,
+  /// as bursts show. Boards with GDDR that have more power than the units need are not slowed down:
+  /// L40S at 1.6 times its power is, a GeForce at half its rate is not.
+  double stretch(double busy) const {
+    if (hbm_) return 1 + demand_ * busy;
+    const double squared = demand_ * busy * demand_ * busy;
+    return std::sqrt(std::sqrt(1 + squared * squared));
+  }
+  /// Power of the units over that of the board.
+  double share_of_board() const { return share_of_board_; }
+
+ private:
+  bool hbm_;
+  double share_of_board_, demand_;
+};
+
 inline constexpr double kMicrosecond = 1e-6;  ///< seconds
 /// Stands for the time of what cannot be.
 inline constexpr double kNever = 1e30;

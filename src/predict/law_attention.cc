@@ -98,12 +98,13 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
                        const Conditions& conditions, double busy) {
   constexpr double kFlops = 4;  // of a pair and an element of a head
   const AttentionConstants& c = chip.laws.attention;
-  const double energy = chip.energy * (chip.hbm ? c.hbm_j_per_flop : c.gddr_j_per_flop);
-  const double power = busy * energy * chip.device.matmul_peak(kernel.dtype) / chip.board_power_w;
+  const UnitsPower power(chip, c.hbm_j_per_flop, c.gddr_j_per_flop,
+                         chip.device.matmul_peak(kernel.dtype));
   const double lanes = chip.gpu.vector_peak(DType::kFp32) / (2 * chip.sms * chip.clock_hz);
   const double head = static_cast<double>(a.head_dim + a.v_head_dim) / 2;
   const double conversion = has_8_bits_or_less(kernel.dtype) ? c.conversion_instructions : 0;
-  double cycles = c.products_ratio * kFlops * head / flop_per_clock(kernel, chip) * (1 + power) *
+  double cycles = c.products_ratio * kFlops * head / flop_per_clock(kernel, chip) *
+                      power.stretch(busy) *
                       (a.head_dim >= c.large_head_dim ? c.large_head_ratio : 1) +
                   c.exponential_ratio / chip.gpu.exp_per_clock_per_sm +
                   (c.other_instructions + conversion) / lanes;

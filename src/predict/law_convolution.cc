@@ -220,6 +220,15 @@ double padded(double channels, double small, double slab) {
                                : slab * ceil_of(channels / slab);
 }
 
+/// Rate of the matrix units for this type over that of their pipes, which int8 shows: below 1 where
+/// sums in FP32 run at half rate, as on GeForce boards. What else takes time is hidden there.
+double pipe_share(DType dtype, const Chip& chip) {
+  const double bits = dtype == DType::kTf32 ? 32 : static_cast<double>(dtype_bits(dtype));
+  const double pipes = chip.device.matmul_peak(DType::kInt8) * kByteBits / bits;
+  const double rate = chip.device.matmul_peak(dtype);
+  return pipes > rate && chip.gpu.matrix_peak(DType::kInt8) > 0 ? rate / pipes : 1;
+}
+
 LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last, const Chip& chip) {
   const bool gathers = w.taps > 1 || w.stride > 1;
   const MatrixUnitBlocks& units = chip.laws.convolution.units;
@@ -229,9 +238,10 @@ LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last,
   if (w.of_input && w.stride > 1) factor *= c.strided_ratio;
   if (dtype == DType::kTf32)
     factor *= w.of_weight ? c.tf32_weight_ratio : w.of_input ? c.tf32_input_ratio : 1;
+  factor = std::max(1.0, factor * pipe_share(dtype, chip));
   const double per_clock = chip.device.matmul_peak(dtype) / (chip.sms * chip.clock_hz);
-  const double power = chip.energy * (chip.hbm ? units.hbm_j_per_flop : units.gddr_j_per_flop) *
-                       per_clock * chip.sms * chip.clock_hz / chip.board_power_w;
+  const UnitsPower power(chip, units.hbm_j_per_flop, units.gddr_j_per_flop,
+                         per_clock * chip.sms * chip.clock_hz);
   const BlockCost cost = {.fill = c.fill_cycles,
                           .split = units.split_cycles,
                           .element = units.element_cycles,
@@ -243,7 +253,7 @@ LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last,
       best_blocks(w.product(channels), units.tiles, units.splits, 0, cost.on(chip), chip.sms,
                   [&](Tile, double area, double busy) {
                     const double step = 2 * area / per_clock * factor;
-                    return chip.units * std::max(step * (1 + power * busy),
+                    return chip.units * std::max(step * power.stretch(busy),
                                                  c.chain_cycles + units.issue_share * step);
                   });
   const double memory_s =

@@ -311,18 +311,18 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const double limit = unaligned_flops_per_clock(gemm, kernel, chip);
   const bool by_element = limit < kNever && gemm.row_alignment == 1 && has_16_bits(kernel.dtype);
   const double per_clock = std::min(rate / (chip.sms * chip.clock_hz), limit);
-  const double power = chip.energy * (chip.hbm ? c.hbm_j_per_flop : c.gddr_j_per_flop) * per_clock *
-                       chip.sms * chip.clock_hz / chip.board_power_w;
+  const UnitsPower power(chip, c.hbm_j_per_flop, c.gddr_j_per_flop,
+                         per_clock * chip.sms * chip.clock_hz);
   const double conversion = converts_weights(kernel) ? all.conversion_ratio : 1;
   const auto step_cycles = [&](Tile, double area, double busy) {
     const double step = 2 * area / per_clock * conversion;
     return chip.units *
-           std::max(step * (1 + power * busy), c.chain_cycles + all.issue_share * step);
+           std::max(step * power.stretch(busy), c.chain_cycles + all.issue_share * step);
   };
   const auto amd_cycles = [&](Tile, double area, double busy) {
     const double smaller = 1 + amd->smaller_ratio * std::max(0.0, perimeter_of(area) - 1);
     const double step = 2 * area / per_clock / amd->reached_share * smaller * conversion;
-    return chip.units * step * (1 + amd->power_share * power * busy);
+    return chip.units * step * (1 + amd->power_share * power.share_of_board() * busy);
   };
   const BlockCost block = cost_of(c);
   BlockCost whole_waves = block;

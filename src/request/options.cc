@@ -54,7 +54,9 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.fusion; }>(),
        .default_value = "none",
-       .help = "pointwise: fuses each chain of pointwise operators into one kernel",
+       .help =
+           "pointwise: each chain of pointwise operators is one kernel; inductor: the kernels of "
+           "torch.compile, which also joins norms, casts and copies and stores images by pixel",
        .choices = choice_names<Fusion>()},
       {.name = "optimizer",
        .kinds = kPasses,

@@ -105,8 +105,10 @@ std::vector<std::string> assumptions(const Forecast& f) {
   add_attention(words, f);
   if (f.mode == "training") add_training(words, f);
   add_ranks(words, f);
-  words.emplace_back(f.used.execution.fusion == Fusion::kPointwise ? "pointwise operators fused"
-                                                                   : "no fusion");
+  const Fusion fusion = f.used.execution.fusion;
+  words.emplace_back(fusion == Fusion::kInductor    ? "fused as by torch.compile"
+                     : fusion == Fusion::kPointwise ? "pointwise operators fused"
+                                                    : "no fusion");
   add_software(words, f.used.execution);
   add_machine(words, f.used.execution);
   return words;

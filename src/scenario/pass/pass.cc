@@ -297,9 +297,13 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                  {.attention = recomputes(request, kCoreAttention),
                   .norms = recomputes(request, "layernorm")});
   if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);
-  if (request.execution.fusion == Fusion::kPointwise) {
+  if (request.execution.fusion != Fusion::kNone) {
     const Graph unfused = graph;
-    fuse_pointwise(graph);
+    if (request.execution.fusion == Fusion::kInductor) {
+      compile_with_inductor(graph);
+    } else {
+      fuse_pointwise(graph);
+    }
     if (training) rematerialize_pointwise(graph, unfused);
   }
   // fp16 needs a GradScaler against underflow of gradients; bf16 does not.
