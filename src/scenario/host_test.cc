@@ -58,7 +58,10 @@ TEST(Host, AnEagerPassOfSmallKernelsTakesAsMuchLonger) {
     request.execution.host = host;
     return forecast("gpt2", "H100", request).latency_s.value;
   };
-  EXPECT_NEAR(seconds(HostClass::kSlow) / seconds(HostClass::kTypical), ratios().slow_ratio, 0.01);
+  // The GPU's last kernels, and those of the output layer, do not wait for the host.
+  const double longer = seconds(HostClass::kSlow) / seconds(HostClass::kTypical) - 1;
+  EXPECT_GT(longer, 0.9 * (ratios().slow_ratio - 1));
+  EXPECT_LE(longer, ratios().slow_ratio - 1);
 }
 
 TEST(Host, AssumptionsSayWhichOneItIs) {
