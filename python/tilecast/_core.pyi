@@ -599,6 +599,23 @@ class Drafts(Record):
     weights_bytes: int
     """of one rank, part of the memory's weights_bytes [bytes]"""
 
+class Adapters(Record):
+    """The low-rank adapters (LoRA) of a server's requests."""
+    adapters: int
+    """different ones"""
+    rank: int
+    """of each"""
+    max_loras: int
+    """in one step, for which memory is kept"""
+    max_lora_rank: int
+    """that memory is kept for"""
+    bytes: int
+    """of one adapter on a rank of the GPU [bytes]"""
+    reserved_bytes: int
+    """kept for adapters on a rank of the GPU [bytes]"""
+    load_s: float
+    """to bring one adapter from the host's memory [s]"""
+
 class Distribution(Record):
     """Mean, median and 99th percentile over requests."""
     mean: Interval
@@ -738,6 +755,10 @@ class Serving(Record):
     """mean share of the cache in use"""
     preemptions: int
     """sequences that were put back for lack of cache"""
+    adapter_loads: int | None
+    """low-rank adapters that came from the host's memory; null: requests have none"""
+    mean_adapters: float | None
+    """different low-rank adapters in a step, on average; null: requests have none"""
     prefix_cache: PrefixCache | None
     """what requests found of prompts and answers before them; null: nothing is known of what they have in common, or the server keeps nothing"""
     keeps_up: bool
@@ -841,6 +862,8 @@ class GenerationForecast(_GenerationForecast):
     """the vision tower beside the language model; null: the model has none, or it is not forecast"""
     drafts: Drafts | None
     """speculative decoding; null: none"""
+    adapters: Adapters | None
+    """low-rank adapters of requests (LoRA); null: none"""
     prefill: Step
     """the prefill step with the most tokens"""
     decode: Step
@@ -2762,6 +2785,7 @@ class Installation(Record):
 class ForecastKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
+    host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
     power_cap_w: float | None
@@ -2857,12 +2881,17 @@ class ForecastKeywords(TypedDict, total=False):
     batch_wait_max_tokens_ratio: float | None
     attention_dp_timeout_iters: int | None
     attention_dp_batching_wait_iters: int | None
+    lora_adapters: int | None
+    lora_skew: float | None
+    max_loras: int | None
+    max_lora_rank: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
 class CompareGpusKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
+    host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
     power_cap_w: float | None
@@ -2960,12 +2989,17 @@ class CompareGpusKeywords(TypedDict, total=False):
     batch_wait_max_tokens_ratio: float | None
     attention_dp_timeout_iters: int | None
     attention_dp_batching_wait_iters: int | None
+    lora_adapters: int | None
+    lora_skew: float | None
+    max_loras: int | None
+    max_lora_rank: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
 class MemoryTimelineKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
+    host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
     power_cap_w: float | None
@@ -3063,12 +3097,17 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     batch_wait_max_tokens_ratio: float | None
     attention_dp_timeout_iters: int | None
     attention_dp_batching_wait_iters: int | None
+    lora_adapters: int | None
+    lora_skew: float | None
+    max_loras: int | None
+    max_lora_rank: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
 class StepOperationsKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
+    host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
     power_cap_w: float | None
@@ -3166,12 +3205,17 @@ class StepOperationsKeywords(TypedDict, total=False):
     batch_wait_max_tokens_ratio: float | None
     attention_dp_timeout_iters: int | None
     attention_dp_batching_wait_iters: int | None
+    lora_adapters: int | None
+    lora_skew: float | None
+    max_loras: int | None
+    max_lora_rank: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
 class OccupancyKeywords(TypedDict, total=False):
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
+    host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
     power_cap_w: float | None
@@ -3269,6 +3313,10 @@ class OccupancyKeywords(TypedDict, total=False):
     batch_wait_max_tokens_ratio: float | None
     attention_dp_timeout_iters: int | None
     attention_dp_batching_wait_iters: int | None
+    lora_adapters: int | None
+    lora_skew: float | None
+    max_loras: int | None
+    max_lora_rank: int | None
     exact: bool | None
     mapping: str | None
     parameters: str | Mapping[str, float] | None
@@ -3280,6 +3328,7 @@ class CompareKeywords(TypedDict, total=False):
     gpu: GpuLike | None
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
+    host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
     power_cap_w: float | None
@@ -3377,6 +3426,10 @@ class CompareKeywords(TypedDict, total=False):
     batch_wait_max_tokens_ratio: float | None
     attention_dp_timeout_iters: int | None
     attention_dp_batching_wait_iters: int | None
+    lora_adapters: int | None
+    lora_skew: float | None
+    max_loras: int | None
+    max_lora_rank: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -3443,6 +3496,7 @@ class KernelKeywords(TypedDict, total=False):
     directions: int | None
     tables: int | None
     skew_percent: int | None
+    adapters: int | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -3458,7 +3512,10 @@ class CollectiveKeywords(TypedDict, total=False):
 class PlanKeywords(TypedDict, total=False):
     cluster: str | None
     nodes: int | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
     clocks: float | str | None
+    host: Literal["fast", "typical", "slow"] | None
     num_gpus: int | None
     price_per_gpu_hour: float | str | Mapping[str, float] | None
     full_search: bool | None
@@ -3476,8 +3533,6 @@ class PlanKeywords(TypedDict, total=False):
     main_params_dtype: Literal["as-model", "fp32"] | None
     overlap_grad_reduce: bool | Literal["on", "off"] | None
     bucket_cap_mb: float | None
-    lora_rank: int | None
-    lora_targets: str | Sequence[str] | None
     lora_dtype: Literal["as-model", "fp32"] | None
     predictor: Literal["learned", "roofline"] | None
     host_launch_us: float | None
@@ -3499,6 +3554,17 @@ class PlanKeywords(TypedDict, total=False):
     gpu_memory_utilization: float | None
     max_model_len: int | None
     prefix_hit_rate: float | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
+    lora_adapters: int | None
+    lora_skew: float | None
+    max_loras: int | None
+    max_lora_rank: int | None
     server_overhead_s: float | None
     request_turn_us: float | None
     rate: float | None

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "importers/model.h"
 #include "lower/program.h"
@@ -105,7 +106,7 @@ TEST(ServedAdapters, ABufferThatIsClearedIsOneMoreKernel) {
 TEST(ServedAdapters, WhatTheyReadIsNotQuantizedBefore) {
   const Graph modules = load_model("llama-3-8b").build({.dtype = DType::kBf16});
   StepRequest request{.groups = {{8, 1, 100}},
-                      .scheme_of = [](const std::string&, Role) { return QuantScheme::kFp8; },
+                      .scheme_of = [](std::string_view, Role) { return QuantScheme::kFp8; },
                       .fusions = {.norms_quantize = true}};
   const auto quantized_before = [&] {
     const Graph graph = fuse(modules, request);

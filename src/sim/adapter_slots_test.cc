@@ -69,8 +69,6 @@ TEST(Adapters, BatchesHaveAsManyAsThereArePlaces) {
       .requests = {with_adapter(0, 4, 2, 0), with_adapter(0, 5, 2, 1), with_adapter(0, 6, 2, 2)}};
   EXPECT_EQ(adapters_of_steps(load, adapter_limits("vllm", 2)),
             (Words{"0+4+5 a2", "2 a2", "0+6 a1", "1 a1"}));
-  EXPECT_EQ(adapters_of_steps(load, adapter_limits("vllm", 0)), (Words{"0+4+5+6 a3", "3 a3"}))
-      << "without a limit";
 }
 
 TEST(Adapters, AStepWaitsForThoseThatItLacks) {

@@ -115,6 +115,9 @@ class Generation {
     f.used.execution.software = o_.execution.software;
     f.used.execution.clocks = o_.execution.clocks;
     f.used.execution.skew_percent = served_skew(o_, served_.modules);
+    // data/software states that of a typical host.
+    if (o_.execution.host != HostClass::kTypical)
+      f.used.execution.host_launch_s = o_.execution.host_launch_s;
     f.used.execution.step_overhead_s = o_.execution.step_overhead_s;
     f.used.execution.sequence_overhead_s = o_.execution.sequence_overhead_s;
     f.used.load.server_overhead_s = o_.load.server_overhead_s;

@@ -17,7 +17,7 @@ namespace {
 Request adapted_batch(int64_t rank, int64_t adapters = 1, int64_t batch = 8) {
   Request request{.kind = RequestKind::kGenerate, .batch = batch, .prompt = 256, .output = 32};
   request.lora_rank = rank;
-  request.adapters = {.count = adapters, .max_loras = 8};
+  if (rank > 0) request.adapters = {.count = adapters, .max_loras = 8};
   return request;
 }
 
@@ -131,7 +131,8 @@ TEST(ServerAdapters, WhatDoesNotFitIsRefused) {
   request = adapted_batch(16);
   request.execution.software = Software{};
   EXPECT_ERROR(on_h100(request), kInput, "PyTorch serves no adapters");
-  request = adapted_batch(0, 4);
+  request = adapted_batch(0);
+  request.adapters.count = 4;
   EXPECT_ERROR(on_h100(request), kInput, "no effect without `lora-rank`");
 }
 
