@@ -246,7 +246,8 @@ std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
     fit.push_back(row.fits());
   }
   table.fit = {Fit::kFront};
-  const size_t memory = columns.size() - 1;
+  table = in_one_line(std::move(table), style, 0, {"W", "$/Mtok", "$"});
+  const size_t memory = table.header.size() - 1;
   table.color = [&](size_t row, size_t column) {
     return column == memory && !fit[row] ? Color::kRed : Color::kNone;
   };

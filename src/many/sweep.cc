@@ -33,7 +33,8 @@ namespace {
 constexpr const char* kResultColumns[] = {
     "cycles",   "latency_s",     "latency_low_s", "latency_high_s", "ttft_s",
     "tpot_s",   "tokens_per_s",  "peak_bytes",    "fits",           "macs",
-    "pe_count", "on_chip_bytes", "energy_j",      "converged",      "error"};
+    "pe_count", "on_chip_bytes", "energy_j",      "power_w",        "energy_per_token_j",
+    "cost",     "converged",     "error"};
 
 std::string header_of(const SweepLists& lists) {
   std::string line = "index";
@@ -79,10 +80,12 @@ std::string cells_of(const JobResult& job) {
   const auto end = [&](double Interval::* bound) {
     return t.latency_s ? fmt::format("{}", (*t.latency_s).*bound) : "";
   };
-  return join({d.cycles, end(&Interval::value), end(&Interval::low), end(&Interval::high),
-               cell(t.ttft_s), cell(t.tpot_s), cell(t.tokens_per_s), cell(t.peak_bytes),
-               cell(t.fits), macs, d.pe_count, d.on_chip_bytes, d.energy_j, d.converged, ""},
-              ",");
+  return join(
+      {d.cycles, end(&Interval::value), end(&Interval::low), end(&Interval::high), cell(t.ttft_s),
+       cell(t.tpot_s), cell(t.tokens_per_s), cell(t.peak_bytes), cell(t.fits), macs, d.pe_count,
+       d.on_chip_bytes, t.energy_j ? cell(t.energy_j) : d.energy_j, cell(t.power_w),
+       cell(t.energy_per_token_j), cell(t.cost), d.converged, ""},
+      ",");
 }
 
 struct Point {

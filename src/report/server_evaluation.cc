@@ -31,6 +31,7 @@ namespace {
 struct MetricTitle {
   std::string_view metric, title;
 };
+constexpr std::string_view kAtMeasuredRate = "energy_per_token_at_measured_rate";
 constexpr std::array kMetricTitles = {
     MetricTitle{"tpot", "TPOT"},
     MetricTitle{"itl", "ITL"},
@@ -38,7 +39,7 @@ constexpr std::array kMetricTitles = {
     MetricTitle{"tokens_per_s_per_gpu", "tok/s/GPU"},
     MetricTitle{"power", "W"},
     MetricTitle{"energy_per_token", "J/tok"},
-    MetricTitle{"energy_per_token_at_measured_rate", "J/tok*"},
+    MetricTitle{kAtMeasuredRate, "J/tok*"},
 };
 
 bool is_single_group(const ServerErrors& e) { return !e.model.empty(); }
@@ -51,8 +52,8 @@ std::string rows_of(const ServerErrors& e) {
 
 TextTable total_rows(const ServerEvaluation& evaluation) {
   TextTable table{
-      .header = {"figure", "of", "rows", "mean %", "median %", "p90 %", "bias", "covered %", "tau"},
-      .right = {false, false, true, true, true, true, true, true, true},
+      .header = {"figure", "of", "rows", "mean %", "median %", "p90 %", "bias", "covered %"},
+      .right = {false, false, true, true, true, true, true, true},
       .fit = {Fit::kFront}};
   for (const MetricTitle& title : kMetricTitles) {
     for (const ServerErrors& e : evaluation.errors) {
@@ -61,11 +62,29 @@ TextTable total_rows(const ServerEvaluation& evaluation) {
           {std::string(title.title), rows_of(e), format_integer(e.count),
            fmt::format("{:.1f}", e.mape_percent), fmt::format("{:.1f}", e.median_percent),
            fmt::format("{:.1f}", e.p90_percent), fmt::format("{:.3f}", e.bias_ratio),
-           fmt::format("{:.1f}", e.coverage_percent),
-           e.kendall_tau ? fmt::format("{:.2f}", *e.kendall_tau) : "-"});
+           fmt::format("{:.1f}", e.coverage_percent)});
     }
   }
   return table;
+}
+
+/// What the columns mean, and how far the ranks of all rows agree.
+std::string notes_of(const ServerEvaluation& evaluation, const TableStyle& style) {
+  std::string notes =
+      "covered: share of rows inside the 80 % interval; ITL: time between two tokens of a stream";
+  std::string ranks;
+  for (const MetricTitle& title : kMetricTitles) {
+    for (const ServerErrors& e : evaluation.errors) {
+      if (e.metric != title.metric || rows_of(e) != "all" || is_single_group(e)) continue;
+      if (e.metric == kAtMeasuredRate)
+        notes += "; J/tok*: the forecast watts over the measured tokens a second";
+      if (e.kendall_tau)
+        ranks += fmt::format("{}{} {:.2f}", ranks.empty() ? "" : ", ", title.title, *e.kendall_tau);
+    }
+  }
+  std::string text = wrapped(notes, style);
+  if (!ranks.empty()) text += wrapped("Kendall's tau of the rows' ranks: " + ranks, style);
+  return text;
 }
 
 /// "9.0 (1.05)": median error, forecast / measured.
@@ -119,16 +138,15 @@ std::string server_evaluation_table(const ServerEvaluation& evaluation, const Ta
     if (is_single_group(e)) groups[{e.software, e.gpu}][{e.model, e.dtype}][e.metric] = &e;
   std::string out = title_lines("Servers in " + evaluation.file, style) + "\n" +
                     format_text_table(total_rows(evaluation), style, 2) + "\n" +
-                    wrapped(
-                        "covered: share of rows inside the 80 % interval; ITL: time between two "
-                        "tokens of a stream",
-                        style) +
-                    "\n";
+                    notes_of(evaluation, style) + "\n";
   for (const auto& [place, errors] : groups)
     out += title_lines(
                fmt::format("Median error % (forecast / measured): {} on {}", place[0], place[1]),
                style) +
-           "\n" + format_text_table(group_rows(errors), style, 2) + "\n";
+           "\n" +
+           format_text_table(in_one_line(group_rows(errors), style, 2, {"J/tok*", "J/tok"}), style,
+                             2) +
+           "\n";
   return out + unmatched_lines(evaluation.unmatched, style);
 }
 
