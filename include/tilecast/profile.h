@@ -189,7 +189,7 @@ struct TraceQuery {
   std::optional<GpuRef> traced;
   std::optional<GpuRef> gpu;  ///< the GPU to carry it to
   /// How often faster the host is there; infinity: all kernels are launched in time, as from a
-  /// CUDA graph. Above 0.
+  /// CUDA graph. At least 0.001.
   double host_speed = 1;
   /// A trace of the same program on the other GPU, whose host, launches and kernels are replayed
   /// with the carried times; "": this trace.

@@ -293,7 +293,8 @@ void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecast
   carried.gpu = to.id;
   carried.gpu_name = to.name;
   carried.host = host_text(query);
-  const std::vector<GroupTime> there = group_times(one.groups, predictor, to, 0);
+  const std::vector<GroupTime> there =
+      group_times(one.groups, predictor, to, seconds_of(one.span.ns()));
   const std::vector<GroupTime> times =
       carried_times(one.groups, one.times, there, *one.device, to, constants);
   for (size_t i = 0; i < times.size(); ++i) {
@@ -351,8 +352,9 @@ TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const 
 }  // namespace
 
 TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query) {
-  if (!(query.host_speed > 0))
-    throw Error(ErrorKind::kInput, "the speed of the host must be above 0");
+  constexpr double kSlowest = 1e-3;
+  if (!(query.host_speed >= kSlowest))
+    throw Error(ErrorKind::kInput, "the speed of the host must be at least 0.001");
   const ReadTrace one = read(forecaster, query.path, query.traced);
   TraceReport report = report_of(one, forecaster, query.path);
   if (query.gpu) carry(report, one, forecaster, query);
