@@ -45,7 +45,8 @@ std::string should_take(const TracedOperator& op) {
 std::string operators_table(const TraceReport& report, const TableStyle& style) {
   TextTable table{.header = {"operator", "sizes", "calls", "each", "should take", "share"},
                   .right = {false, false, true, true, true, true},
-                  .fit = {Fit::kEnd, Fit::kEnd}};
+                  .fit = {Fit::kEnd, Fit::kEnd},
+                  .min_widths = {8, 12}};
   if (report.carried) table.header.insert(table.header.begin() + 5, "there");
   if (report.carried) table.right.insert(table.right.begin() + 5, true);
   const size_t shown = std::min(style.rows, report.operators.size());
@@ -67,7 +68,7 @@ std::string operators_table(const TraceReport& report, const TableStyle& style) 
     return column == kEach && report.operators[row].slow ? Color::kRed : Color::kNone;
   };
   std::string out =
-      format_text_table(in_one_line(std::move(table), style, 2, {"calls", "sizes"}), style, 2);
+      format_text_table(in_one_line(std::move(table), style, 2, {"calls"}), style, 2);
   if (report.operators.size() > shown)
     out += fmt::format("  {} more\n", report.operators.size() - shown);
   return out;
