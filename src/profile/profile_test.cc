@@ -321,9 +321,9 @@ TEST(TraceReport, OperatorsBesideWhatTheyShouldTake) {
   EXPECT_EQ(op.name, "aten::mm");
   EXPECT_EQ(op.calls, 2);
   EXPECT_NEAR(op.measured_s, 30e-6, 1e-12);
-  ASSERT_TRUE(op.forecast_s);
-  EXPECT_EQ(op.slow, op.measured_s > op.forecast_s->high);
-  EXPECT_NEAR(report.forecast_share, 1, 1e-9);
+  ASSERT_TRUE(op.forecast);
+  EXPECT_EQ(op.slow, op.measured_s > op.forecast->high);
+  EXPECT_NEAR(report.forecasthare, 1, 1e-9);
   EXPECT_FALSE(report.carried);
 }
 
@@ -358,8 +358,8 @@ TEST(TraceReport, TwoTracesAreMatchedByTheirWork) {
   const TraceFile b("tilecast_profile_test_b.json", slower);
   const Forecaster forecaster;
   const TraceReport report = compare_traces(forecaster, a.path, b.path);
-  ASSERT_TRUE(report.operators[0].carried_s);
-  EXPECT_NEAR(*report.operators[0].carried_s, 40e-6, 1e-12);
+  ASSERT_TRUE(report.operators[0].carried);
+  EXPECT_NEAR(*report.operators[0].carried, 40e-6, 1e-12);
   EXPECT_EQ(report.carried->unknown_share, 0);
 }
 
