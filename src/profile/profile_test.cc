@@ -323,7 +323,7 @@ TEST(TraceReport, OperatorsBesideWhatTheyShouldTake) {
   EXPECT_NEAR(op.measured_s, 30e-6, 1e-12);
   ASSERT_TRUE(op.forecast);
   EXPECT_EQ(op.slow, op.measured_s > op.forecast->high);
-  EXPECT_NEAR(report.forecasthare, 1, 1e-9);
+  EXPECT_NEAR(report.forecast_share, 1, 1e-9);
   EXPECT_FALSE(report.carried);
 }
 

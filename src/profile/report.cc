@@ -145,7 +145,7 @@ void add_operators(TraceReport& report, const ReadTrace& one, double least_s) {
   for (size_t i = 0; i < one.groups.size(); ++i) {
     TracedOperator row = describe(one.groups[i], one.times[i], one, total_ns, least_s);
     report.gain_s += row.gain_s;
-    if (row.forecast) report.forecasthare += row.share;
+    if (row.forecast) report.forecast_share += row.share;
     if (row.kind == TracedKind::kUnknown) report.unknown_share += row.share;
     report.operators.push_back(std::move(row));
   }

@@ -132,7 +132,7 @@ std::string totals(const TraceReport& report, const TableStyle& style) {
     lines.add("would save", format_seconds(report.gain_s),
               fmt::format("{} of the kernels, if what is slow took its forecast",
                           percent_of(report.gain_s / std::max(report.kernels_s, 1e-12))));
-  lines.add("known", percent_of(report.forecasthare),
+  lines.add("known", percent_of(report.forecast_share),
             fmt::format("of the kernels' {} have a forecast; {} are measured only",
                         format_seconds(report.kernels_s), percent_of(report.unknown_share)));
   if (report.carried) {
