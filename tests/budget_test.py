@@ -4,6 +4,7 @@
 Each ends within seconds and 600 MB, with the right answer or an error that says what was reached.
 """
 
+import gzip
 import json
 import lzma
 import os
@@ -211,6 +212,10 @@ CASES = {
     "long_operator": ("g.tcg", lambda: notation("r" * 2_000_000, "n"), ["forecast", "g.tcg", *ON], "unknown operator"),
     "long_type": ("c.json", lambda: layers(4, model_type="l" * 2_000_000), ["forecast", "c.json", *ON], ""),
     "long_onnx_operator": ("m.onnx", lambda: model(node("R" * 2_000_000, ["x"], ["y"])), ["forecast", "m.onnx", *ON], "R..."),
+    "trace_spaces": ("t.json.gz", lambda: gzip.compress(b'{"traceEvents": [' + b" " * (200 << 20)), ["trace", "t.json.gz"],
+                     "a single value has more than 16 MiB"),
+    "trace_events": ("t.json.gz", lambda: gzip.compress(b'{"traceEvents": [' + b'{"ph":"X","cat":"kernel","name":"k","ts":1,"dur":1},' * 1_000_000),
+                     ["trace", "t.json.gz", "--max-memory", "20MB"], "more than 125,000 events of a profiler trace"),
     # What the two options end.
     "max_seconds_plan": ("", None, ["plan", "llama-3-70b", "--cluster", "dgx-h100", "--nodes", "8", "--batch", "512", "--quiet", "--max-seconds", "0.5"],
                          "tilecast: stopped after 0.5 s, the limit, while "),

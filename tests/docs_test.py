@@ -33,6 +33,7 @@ FILES = {
     "model.onnx": "tests/fuzz/onnx/attention.onnx",
     "model.gguf": "tests/fuzz/gguf/llama_q4_k_m",
     "tables.json": "data/models/dlrm_mlperf.json",
+    "trace.json.gz": "tests/data/profiler_trace.json.gz",
 }
 BLOCK = re.compile(r"(?P<mark><!-- not run: [^>]*-->\n)?```(?P<kind>[^\n]*)\n(?P<body>.*?)```", re.S)
 PIPE = re.compile(r"(.*?) \| ((?:head|grep) [^|;&<>`$]*)")

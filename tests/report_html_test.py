@@ -53,6 +53,7 @@ REPORTS = {
     "gpus": "gpus",
     "data_file": "gpus H100",
     "share": "share_mps.case",
+    "trace": "trace.case",
     "allocate": "allocate_fairness.case",
     "arrivals": "allocate_arrivals.case",
     "sharing_evaluation": "evaluate_sharing.case",
@@ -62,7 +63,7 @@ REPORTS = {
     "calibrate": "calibrate_pairs.case",
 }
 # Answers whose pages have no chart: tables alone.
-NO_CHART = {"gpus", "data_file", "accelerator_evaluation", "tune_evaluation", "calibrate"}
+NO_CHART = {"gpus", "data_file", "trace", "accelerator_evaluation", "tune_evaluation", "calibrate"}
 
 
 def files_of_case(name: str, folder: Path) -> str:

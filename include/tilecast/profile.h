@@ -35,7 +35,7 @@ struct TracedOperator {
   double calls = 0;  ///< those whose kernels began before the trace are a part of one
   int64_t kernels = 0;
   double measured_s = 0, total_s = 0, share = 0;
-  std::optional<Interval> forecast_s;
+  std::optional<Interval> forecast;
   double ratio = 0;  ///< measured over forecast; 0: no forecast
   int64_t flops = 0, bytes = 0;
   std::string limit, predictor;
@@ -43,7 +43,7 @@ struct TracedOperator {
   bool slow = false;
   std::string reason;
   double gain_s = 0;
-  std::optional<Interval> carried_s;
+  std::optional<Interval> carried;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -62,7 +62,7 @@ struct TracedOperator {
     field("measured_s", "s", "kernels of one call", &Self::measured_s);
     field("total_s", "s", "of all calls", &Self::total_s);
     field("share", "", "of the time of all kernels", &Self::share);
-    field.if_set("forecast_s", "s", "what a call should take on this GPU", &Self::forecast_s);
+    field.if_set("forecast", "s", "what a call should take on this GPU", &Self::forecast);
     field("ratio", "", "measured over forecast; 0: there is no forecast", &Self::ratio);
     field("flops", "", "of one call; 0: not known", &Self::flops);
     field("bytes", "bytes", "of one call; 0: not known", &Self::bytes);
@@ -72,7 +72,7 @@ struct TracedOperator {
     field("slow", "", "measured above the interval of the forecast", &Self::slow);
     field("reason", "", "why, as far as the trace tells; empty: it is not slow", &Self::reason);
     field("gain_s", "s", "what all calls would save at the forecast time", &Self::gain_s);
-    field.if_set("carried_s", "s", "what a call takes on the other GPU", &Self::carried_s);
+    field.if_set("carried", "s", "what a call takes on the other GPU", &Self::carried);
   }
 };
 
@@ -189,7 +189,7 @@ struct TraceQuery {
   std::optional<GpuRef> traced;
   std::optional<GpuRef> gpu;  ///< the GPU to carry it to
   /// How often faster the host is there; infinity: all kernels are launched in time, as from a
-  /// CUDA graph. Above 0.
+  /// CUDA graph. At least 0.001.
   double host_speed = 1;
   /// A trace of the same program on the other GPU, whose host, launches and kernels are replayed
   /// with the carried times; "": this trace.

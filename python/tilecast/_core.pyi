@@ -2435,6 +2435,147 @@ class ShareForecast(Record):
     warnings: list[str]
     """what is not certain, and what to do"""
 
+class TracedIdle(Record):
+    """Time in which the GPU ran nothing."""
+    why: str
+    """the host launched late; it launched late as it waited for the GPU before; the gap between kernels that were launched in time; the trace does not tell"""
+    seconds: float
+    """of all gaps [s]"""
+    share: float
+    """of the trace's span"""
+    gaps: int
+    """their number"""
+
+class TracedStep(Record):
+    """A step that the profiler marked."""
+    name: str
+    """its mark"""
+    span_s: float
+    """of the host [s]"""
+    busy_s: float
+    """in which the GPU ran work that the step launched [s]"""
+
+class TracedOperator(Record):
+    """Kernels of an operator with the same arguments."""
+    name: str
+    """the operator of PyTorch; of kernels without one, the kernel"""
+    sizes: str
+    """of its tensors"""
+    dtype: str
+    """of the first tensor; empty: the trace does not state it"""
+    kernel: str
+    """the kernel that takes most of its time"""
+    kind: str
+    """how it is known: forecast by a model, by the traffic of its tensors, measured only, a copy or fill, a collective"""
+    calls: float
+    """of the operator"""
+    kernels: int
+    """that they launched"""
+    measured_s: float
+    """kernels of one call [s]"""
+    total_s: float
+    """of all calls [s]"""
+    share: float
+    """of the time of all kernels"""
+    forecast_s: Interval | None
+    """what a call should take on this GPU [s]"""
+    ratio: float
+    """measured over forecast; 0: there is no forecast"""
+    flops: int
+    """of one call; 0: not known"""
+    bytes: int
+    """of one call; 0: not known [bytes]"""
+    limit: str
+    """what bounds the forecast"""
+    predictor: str
+    """the model that it comes from"""
+    extrapolated: bool
+    """outside of what the model was trained on"""
+    slow: bool
+    """measured above the interval of the forecast"""
+    reason: str
+    """why, as far as the trace tells; empty: it is not slow"""
+    gain_s: float
+    """what all calls would save at the forecast time [s]"""
+    carried_s: Interval | None
+    """what a call takes on the other GPU [s]"""
+
+class CarriedTrace(Record):
+    """The trace on another GPU."""
+    gpu: str
+    """id of the GPU"""
+    gpu_name: str
+    """the product name"""
+    host: str
+    """what was assumed of the host"""
+    kernels_s: float
+    """sum of the kernels, copies and collectives [s]"""
+    kernels_low_s: float
+    """80 % interval [s]"""
+    kernels_high_s: float
+    """80 % interval [s]"""
+    span_s: float
+    """from the first launch to the end of the last kernel [s]"""
+    span_low_s: float
+    """80 % interval [s]"""
+    span_high_s: float
+    """80 % interval [s]"""
+    unknown_share: float
+    """share of the measured time that was carried by the ratio of bandwidths alone"""
+
+class TraceReport(Record):
+    """What a trace of PyTorch's profiler shows."""
+    schema_version: int
+    """of this schema"""
+    file: str
+    """the trace"""
+    gpu: str
+    """id of the GPU that it is compared with; empty: none is known"""
+    gpu_name: str
+    """its product name"""
+    traced_gpu: str
+    """the GPU as the trace names it"""
+    span_s: float
+    """from the first launch to the end of the last kernel [s]"""
+    kernels_s: float
+    """sum of all kernels, copies and fills [s]"""
+    busy_s: float
+    """in which the GPU ran any of them [s]"""
+    idle_s: float
+    """the rest of the span [s]"""
+    idle_share: float
+    """of the span"""
+    exposed_communication_s: float
+    """in which it ran collectives and nothing else [s]"""
+    idle: list[TracedIdle]
+    """why it was idle, the largest part first"""
+    steps: list[TracedStep]
+    """that the profiler marked"""
+    step_s: float
+    """median of their spans; 0: none was marked [s]"""
+    step_spread: float
+    """longest over shortest step, less 1"""
+    kernels: int
+    """number of kernels, copies and fills"""
+    streams: int
+    """on which they ran"""
+    graph_kernels: int
+    """that a CUDA graph launched"""
+    operators: list[TracedOperator]
+    """the one that takes longest first"""
+    gain_s: float
+    """what the slow ones would save at their forecast times [s]"""
+    forecast_share: float
+    """share of the kernels' time that has a forecast"""
+    unknown_share: float
+    """share that is measured only, without copies and collectives"""
+    carried: CarriedTrace | None
+    """the trace on another GPU"""
+    assumptions: list[str]
+    """what matters to the numbers"""
+    warnings: list[str]
+    """what is not certain, and what to do"""
+
 class AllocatedPlace(Record):
     """A place that a job has for a share of the time."""
     job: str
@@ -3641,6 +3782,13 @@ class ShareKeywords(TypedDict, total=False):
     max_memory: int | str | None
     max_seconds: float | None
 
+class TraceKeywords(TypedDict, total=False):
+    traced_gpu: GpuLike | None
+    trace_host: str | None
+    beside: Path | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
 class AllocateKeywords(TypedDict, total=False):
     objective: Literal["throughput", "makespan", "fairness", "finish-time", "cost", "deadline"] | None
     share: bool | None
@@ -3734,6 +3882,7 @@ class Forecaster:
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
     def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation | ServerEvaluation: ...
     def share(self, gpu: GpuLike, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
+    def trace(self, trace: Path, gpu: GpuLike | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
     @overload
     def allocate(self, jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
     @overload
@@ -3771,6 +3920,7 @@ def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[T
 def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...
 def share(gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
+def trace(trace: Path, gpu: GpuLike | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
 @overload
 def allocate(jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
 @overload

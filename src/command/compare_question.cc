@@ -15,6 +15,7 @@
 #include "many/two_forecasts.h"
 #include "schema/json.h"
 #include "tilecast/error.h"
+#include "tilecast/profile.h"
 #include "tilecast/search.h"
 
 namespace tilecast {
@@ -29,13 +30,14 @@ struct CompareQuestion {
 };
 
 CommandOption side_argument(const std::string& name, SetValue set) {
-  return {
-      .names = name,
-      .help =
-          "a model, a GPU, a forecast (--format json), or a JSON file of a request's "
-          "options: {\"model\": \"gpt2\", \"gpu\": \"H100\", \"batch\": 4}; or the content of one",
-      .required = true,
-      .set = set};
+  return {.names = name,
+          .help =
+              "a model, a GPU, a forecast (--format json), or a JSON file of a request's "
+              "options: {\"model\": \"gpt2\", \"gpu\": \"H100\", \"batch\": 4}; or the content of "
+              "one; or both "
+              "traces of a profiler",
+          .required = true,
+          .set = set};
 }
 
 std::vector<OptionGroup> compare_groups() {
@@ -159,7 +161,20 @@ std::string forecast_json(const std::string& name, const Side& side,
   return std::visit([](const auto& forecast) { return to_json(forecast); }, result);
 }
 
+/// Whether a side is a trace of a profiler.
+bool is_profile(const std::string& name) {
+  if (is_content(name) || !is_file(name)) return false;
+  constexpr uint64_t kStart = 4096;
+  return name.ends_with(".json.gz") ||
+         read_file_start(name, kStart).find("\"schemaVersion\"") != std::string::npos;
+}
+
 Reply answer_compare(CompareQuestion&& asked, const Given&, const Asking&) {
+  if (is_profile(asked.a) && is_profile(asked.b)) {
+    TraceReport report = compare_traces(*asked.forecaster.load(), asked.a, asked.b);
+    std::vector<std::string> warnings = report.warnings;
+    return {.answer = std::move(report), .warnings = std::move(warnings)};
+  }
   asked.forecaster.read = asked.forecaster.load();  // once for both
   NamedForecast sides[] = {{is_content(asked.a) ? "a" : printable(asked.a), ""},
                            {is_content(asked.b) ? "b" : printable(asked.b), ""}};

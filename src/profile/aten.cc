@@ -242,6 +242,17 @@ CallHints hints_of(std::string_view kernel) {
   return hints;
 }
 
+/// Whether a tensor has gaps or repeats, or two are stored in different orders.
+static bool has_strides(const Arguments& arguments) {
+  std::vector<const TracedTensor*> tensors;
+  for (const TracedArgument& argument : arguments)
+    for (const TracedTensor& tensor : argument.tensors)
+      if (!tensor.is_scalar()) tensors.push_back(&tensor);
+  return std::any_of(tensors.begin(), tensors.end(), [&](const TracedTensor* tensor) {
+    return !tensor->is_dense() || tensor->is_row_major() != tensors.front()->is_row_major();
+  });
+}
+
 std::optional<CallWork> work_of(const OperatorCall& call, const CallHints& hints) {
   const Arguments arguments = arguments_of(call);
   if (arguments.empty()) return std::nullopt;
@@ -255,9 +266,7 @@ std::optional<CallWork> work_of(const OperatorCall& call, const CallHints& hints
     if (!work) work = movement_work(name, arguments, hints);
     if (!work) work = pointwise_work(name, arguments);
     if (!work || work->kernels.empty()) return std::nullopt;
-    for (const TracedArgument& argument : arguments)
-      for (const TracedTensor& tensor : argument.tensors)
-        work->is_strided = work->is_strided || !tensor.is_dense();
+    work->is_strided = has_strides(arguments);
     return work;
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kInternal) throw;

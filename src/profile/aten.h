@@ -43,7 +43,7 @@ struct CallWork {
   std::vector<Kernel> kernels;
   /// Forecast from traffic alone, as no kernel of the kind was measured.
   bool by_traffic = false;
-  /// Tensors that are not stored row by row: 1-based place and what is wrong, for reasons.
+  /// A tensor has gaps, or two are stored in different orders.
   bool is_strided = false;
 };
 

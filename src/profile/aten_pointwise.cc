@@ -89,8 +89,10 @@ std::optional<CallWork> of_lists(std::string_view name, const Arguments& argumen
   if (elements < 1) return std::nullopt;
   constexpr int64_t kAdamFlops = 12;
   const int64_t written = fused ? all - elements : elements;
-  return stream_work(dtype, elements, checked_multiply(fused ? kAdamFlops : 1, elements),
-                     bytes_of(dtype, all), bytes_of(dtype, std::max(written, elements)));
+  CallWork work = stream_work(dtype, elements, checked_multiply(fused ? kAdamFlops : 1, elements),
+                              bytes_of(dtype, all), bytes_of(dtype, std::max(written, elements)));
+  work.by_traffic = true;  // lists of several dtypes are taken to be of one
+  return work;
 }
 
 std::optional<CallWork> pooled(std::string_view name, const Arguments& arguments) {

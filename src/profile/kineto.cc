@@ -131,6 +131,7 @@ class TraceBuilder {
   std::string name_, key_;
   ProfilerTrace trace_;
   KnownTexts call_keys_, threads_;
+  int64_t device_ns_ = 0;  ///< of all events of GPUs
 };
 
 void TraceBuilder::add(const RawEvent& event) {
@@ -144,15 +145,18 @@ void TraceBuilder::add(const RawEvent& event) {
   if (!is_kernel && !is_copy && !is_fill && !is_op && !is_call && !is_step) return;
   const int64_t start = scaled_number(event.time, kNsPerUs, -1);
   const int64_t duration = scaled_number(event.duration, kNsPerUs, -1);
-  constexpr int64_t kLongestNs = int64_t{100} * 24 * 3600 * 1'000'000'000;  // no profile takes that
-  if (start < 0 || duration < 0 || duration > kLongestNs) {
+  // No profile takes 100 days, nor do its GPUs together: sums cannot overflow.
+  constexpr int64_t kLongestNs = int64_t{100} * 24 * 3600 * 1'000'000'000;
+  const bool on_device = is_kernel || is_copy || is_fill;
+  if (start < 0 || duration < 0 || duration > kLongestNs - (on_device ? device_ns_ : 0)) {
     ++trace_.odd_events;
     return;
   }
+  if (on_device) device_ns_ += duration;
   if (is_op) add_operator(event, start, duration);
   if (is_call) add_runtime(event, start, duration);
   if (is_step) trace_.steps.push_back({unescaped(event.name), start, duration});
-  if (is_kernel || is_copy || is_fill)
+  if (on_device)
     add_device_event(event,
                      is_kernel ? DeviceWork::kKernel
                      : is_copy ? DeviceWork::kCopy

@@ -24,6 +24,18 @@ std::string strided_tensor(const OperatorCall& call) {
   return "";
 }
 
+/// "[1, 197, 768]": the first tensor that is broadcast to the others' shape; "": none.
+std::string repeated_tensor(const OperatorCall& call) {
+  int64_t most = 0;
+  for (const TracedArgument& argument : arguments_of(call))
+    for (const TracedTensor& tensor : argument.tensors) most = std::max(most, tensor.elements());
+  for (const TracedArgument& argument : arguments_of(call))
+    for (const TracedTensor& tensor : argument.tensors)
+      if (!argument.is_list && !tensor.is_scalar() && tensor.elements() < most)
+        return format_shape(tensor.shape);
+  return "";
+}
+
 /// Share of a group's time in kernels that transform the layout of images.
 double layout_share(const OperatorGroup& group, const ProfilerTrace& trace) {
   static constexpr std::string_view kNames[] = {"nchwToNhwc", "nhwcToNchw", "NCHW2CNHW",
@@ -37,6 +49,52 @@ double layout_share(const OperatorGroup& group, const ProfilerTrace& trace) {
       sum += e.duration_ns;
   }
   return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, group.total_ns));
+}
+
+/// Blocks of the kernel that takes most of the time.
+int64_t blocks_of(const OperatorGroup& group, const ProfilerTrace& trace) {
+  for (const int32_t i : group.events) {
+    const DeviceEvent& event = trace.events[static_cast<size_t>(i)];
+    if (event.name != group.kernel || event.grid[0] == 0) continue;
+    int64_t blocks = 1;
+    for (const int32_t size : event.grid) blocks *= std::clamp<int32_t>(size, 0, 1 << 20);
+    return blocks;
+  }
+  return 0;
+}
+
+int64_t sms_of(const ProfilerTrace& trace) {
+  return trace.devices.empty() ? 0 : trace.devices.front().sm_count;
+}
+
+/// Elements that cat joins at a time: of the dimension and those behind it.
+int64_t joined_elements(const OperatorCall& call) {
+  const Arguments arguments = arguments_of(call);
+  if (arguments.empty() || arguments[0].tensors.empty()) return 0;
+  const Shape& shape = arguments[0].tensors.front().shape;
+  const auto dims = static_cast<int64_t>(shape.size());
+  const int64_t dim = number_at(arguments, 1, 0);
+  int64_t elements = 1;
+  for (int64_t d = std::max<int64_t>(0, dim < 0 ? dim + dims : dim); d < dims; ++d)
+    elements *= std::min<int64_t>(shape[static_cast<size_t>(d)], 1 << 20);
+  return elements;
+}
+
+/// The reason that the operator tells; "": none.
+std::string by_operator(const OperatorCall& call) {
+  constexpr int64_t kLongPieces = 512;
+  if (call.name == "aten::embedding_dense_backward")
+    return "it sorts the ids before it sums their rows";
+  if (call.name == "aten::cat")
+    if (const int64_t joined = joined_elements(call); joined > 0 && joined < kLongPieces)
+      return fmt::format("it joins pieces of {} elements", joined);
+  return "";
+}
+
+const Convolution* convolution_of(const OperatorGroup& group) {
+  for (const Kernel& kernel : group.work.kernels)
+    if (const Convolution* convolution = kernel.as<Convolution>()) return convolution;
+  return nullptr;
 }
 
 const Gemm* product_of(const OperatorGroup& group) {
@@ -56,8 +114,6 @@ std::string by_name(const std::string& kernel) {
     return "attention by Triton: try the kernels of AITER or Composable Kernel";
   if (contains(kernel, "cunn_SoftMax") || contains(kernel, "softmax_warp"))
     return "softmax as a kernel of its own: a fused loss or attention would leave it out";
-  if (contains(kernel, "elementwise_kernel<128, 4") || contains(kernel, "manual_unroll"))
-    return "a kernel that computes the place of each element";
   return "";
 }
 
@@ -95,12 +151,26 @@ std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, do
   if (const double share = layout_share(group, trace); share > kWorthNaming)
     return fmt::format("{:.0f} % of it changes the layout of images: keep them in channels_last",
                        100 * share);
+  if (const Gemm* gemm = product_of(group); gemm != nullptr && gemm->k == 1)
+    return "a product with k = 1: multiply element by element";
   if (const Gemm* gemm = product_of(group); gemm != nullptr && gemm->row_alignment < kVector)
     return "rows that are no multiple of 8 elements: pad them";
+  if (const Convolution* c = convolution_of(group);
+      c != nullptr && c->in_channels / c->groups % kVector != 0)
+    return fmt::format("{} input channels, no multiple of 8, do not fill the matrix units",
+                       c->in_channels / c->groups);
+  if (const int64_t blocks = blocks_of(group, trace); blocks > 0 && 2 * blocks < sms_of(trace))
+    return fmt::format("{} most of the {} SMs idle",
+                       blocks == 1 ? "1 block leaves" : fmt::format("{} blocks leave", blocks),
+                       sms_of(trace));
+  if (std::string reason = by_operator(call); !reason.empty()) return reason;
   const bool streams = !group.work.kernels.empty() && group.work.kernels.front().is<Stream>();
   if (streams && group.work.is_strided)
     return fmt::format("{:.1f} x its bytes: {} is not stored row by row", ratio,
                        strided_tensor(call));
+  if (streams)
+    if (const std::string repeated = repeated_tensor(call); !repeated.empty())
+      return fmt::format("{} is repeated: the kernel computes the place of each element", repeated);
   if (std::string reason = by_name(kernel); !reason.empty()) return reason;
   return "the trace does not tell: another kernel, a lower clock, or what the forecast misses";
 }

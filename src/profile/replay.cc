@@ -17,6 +17,8 @@ namespace {
 
 /// Longer gaps are no gaps of the hardware between two kernels of a stream.
 constexpr int64_t kLongestGapNs = 20'000;
+/// Before any trace, and such that differences fit.
+constexpr int64_t kLongAgo = -(int64_t{1} << 61);
 
 class Replay {
  public:
@@ -95,10 +97,12 @@ void Replay::find_steps() {
   for (size_t i = 0; i < steps_.size(); ++i) {
     const DeviceEvent& e = trace_.events[i];
     Step& step = steps_[i];
-    const int64_t launched = e.launch < 0 ? INT64_MIN : call(e.launch).start_ns;
-    const int64_t idle_from = step.previous < 0 ? INT64_MIN : event(step.previous).end_ns();
-    const bool by_host = e.launch >= 0 && launched > idle_from;
-    step.delay_ns = by_host ? std::max<int64_t>(0, e.start_ns - launched) : usual;
+    const int64_t launched = e.launch < 0 ? kLongAgo : call(e.launch).start_ns;
+    const int64_t idle_from = step.previous < 0 ? kLongAgo : event(step.previous).end_ns();
+    // A call that takes long launches at its end.
+    const bool by_host = e.launch >= 0 && call(e.launch).end_ns() > idle_from;
+    const int64_t delay = e.launch < 0 ? 0 : std::max<int64_t>(0, e.start_ns - launched);
+    step.delay_ns = by_host ? delay : std::min(usual, delay);
     if (step.previous >= 0) step.gap_ns = e.start_ns - idle_from;
     const int64_t waited = e.start_ns - std::max(idle_from, by_host ? launched + usual : idle_from);
     if (step.previous < 0 || waited > kLongestGapNs / 4) {
@@ -109,12 +113,12 @@ void Replay::find_steps() {
         if (other != step.previous && e.start_ns - end < kLongestGapNs &&
             end > std::max(idle_from, by_host ? launched : idle_from)) {
           step.after = other;
-          step.delay_ns = usual;
+          step.delay_ns = std::min(usual, delay);
           step.gap_ns = std::min<int64_t>(step.gap_ns, kLongestGapNs / 4);
         }
       }
     }
-    step.gap_ns = std::min(step.gap_ns, kLongestGapNs);
+    if (e.launch >= 0) step.gap_ns = std::min(step.gap_ns, kLongestGapNs);
     if (by_host) step.gap_ns = std::clamp<int64_t>(step.gap_ns, 0, kLongestGapNs / 20);
     ends[e.end_ns()] = static_cast<int32_t>(i);
   }
@@ -125,7 +129,7 @@ void Replay::run_event(int32_t i) {
   const DeviceEvent& e = trace_.events[at];
   const Step& step = steps_[at];
   int64_t start =
-      e.launch < 0 ? INT64_MIN : call_begin_[static_cast<size_t>(e.launch)] + step.delay_ns;
+      e.launch < 0 ? kLongAgo : call_begin_[static_cast<size_t>(e.launch)] + step.delay_ns;
   if (step.previous >= 0) {
     const auto before = static_cast<size_t>(step.previous);
     // Of a graph's branches, one begins while another one of the same stream runs.
@@ -134,7 +138,7 @@ void Replay::run_event(int32_t i) {
                                          : std::max(begin_[before], end_[before] + step.gap_ns));
   }
   if (step.after >= 0) start = std::max(start, end_[static_cast<size_t>(step.after)]);
-  if (start == INT64_MIN) start = e.start_ns;  // it began before the trace did
+  if (start == kLongAgo) start = e.start_ns;  // it began before the trace did
   begin_[at] = start;
   end_[at] = start + durations_[at];
 }
@@ -144,7 +148,7 @@ void Replay::run_host() {
   if (trace_.runtime.empty()) return;
   int64_t traced_from = trace_.runtime.front().start_ns;  // the last point in both times
   int64_t now = traced_from;
-  int64_t traced_gpu = INT64_MIN, gpu = INT64_MIN;  // ends of what was launched so far
+  int64_t traced_gpu = kLongAgo, gpu = kLongAgo;  // ends of what was launched so far
   size_t next_event = 0;
   const auto run_until = [&](int32_t launch) {
     // Events are run in the order of the trace, which all that they wait for precede.

@@ -124,7 +124,7 @@ TracedOperator describe(const OperatorGroup& group, const GroupTime& time, const
     row.bytes += kernel.bytes();
   }
   if (!(time.seconds > 0)) return row;
-  row.forecast_s = time.seconds;
+  row.forecast = time.seconds;
   row.ratio = row.measured_s / time.seconds;
   row.limit = time.limit;
   row.predictor = time.predictor;
@@ -145,7 +145,7 @@ void add_operators(TraceReport& report, const ReadTrace& one, double least_s) {
   for (size_t i = 0; i < one.groups.size(); ++i) {
     TracedOperator row = describe(one.groups[i], one.times[i], one, total_ns, least_s);
     report.gain_s += row.gain_s;
-    if (row.forecast_s) report.forecast_share += row.share;
+    if (row.forecast) report.forecast_share += row.share;
     if (row.kind == TracedKind::kUnknown) report.unknown_share += row.share;
     report.operators.push_back(std::move(row));
   }
@@ -293,11 +293,12 @@ void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecast
   carried.gpu = to.id;
   carried.gpu_name = to.name;
   carried.host = host_text(query);
-  const std::vector<GroupTime> there = group_times(one.groups, predictor, to, 0);
+  const std::vector<GroupTime> there =
+      group_times(one.groups, predictor, to, seconds_of(one.span.ns()));
   const std::vector<GroupTime> times =
       carried_times(one.groups, one.times, there, *one.device, to, constants);
   for (size_t i = 0; i < times.size(); ++i) {
-    report.operators[i].carried_s = times[i].seconds;
+    report.operators[i].carried = times[i].seconds;
     if (!(there[i].seconds > 0)) carried.unknown_share += report.operators[i].share;
   }
   const ReplayOptions options = replay_options(forecaster, query);
@@ -351,8 +352,9 @@ TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const 
 }  // namespace
 
 TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query) {
-  if (!(query.host_speed > 0))
-    throw Error(ErrorKind::kInput, "the speed of the host must be above 0");
+  constexpr double kSlowest = 1e-3;
+  if (!(query.host_speed >= kSlowest))
+    throw Error(ErrorKind::kInput, "the speed of the host must be at least 0.001");
   const ReadTrace one = read(forecaster, query.path, query.traced);
   TraceReport report = report_of(one, forecaster, query.path);
   if (query.gpu) carry(report, one, forecaster, query);
@@ -377,7 +379,7 @@ TraceReport compare_traces(const Forecaster& forecaster, const std::string& a,
       continue;
     }
     const double s = second.groups[static_cast<size_t>(matched[i])].measured_s();
-    report.operators[i].carried_s = Interval{s, s, s};
+    report.operators[i].carried = Interval{s, s, s};
   }
   other.unknown_share = unmatched;
   int64_t total_ns = 0;

@@ -1,5 +1,7 @@
 #include "profile/text_source.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -29,7 +31,11 @@ class CountedText {
   explicit CountedText(std::string name) : name_(std::move(name)) {}
   void add(size_t bytes) {
     total_ += static_cast<int64_t>(bytes);
-    Budget::here().allow(kTraceBytes, total_, name_);
+    // Not `allow`: the text passes through, so that a limit of memory does not count for it.
+    if (total_ > kTraceBytes.usual)
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("{}: more than {} {}", name_, format_integer(kTraceBytes.usual),
+                              kTraceBytes.what));
     Budget::here().check("reading a profiler trace");
   }
   const std::string& name() const { return name_; }

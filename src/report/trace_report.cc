@@ -25,6 +25,11 @@ std::string percent_of(double share) {
   return fmt::format("{:.{}f} %", 100 * share, share < kOne ? 1 : 0);
 }
 
+/// The ends of an interval, where it has any: measured times have none.
+std::string ends_text(const Interval& seconds, std::string_view separator) {
+  return seconds.low < seconds.high ? span_text(seconds) + std::string(separator) : "";
+}
+
 std::string why_text(const std::string& why) {
   if (why == "host") return "the host launches too late";
   if (why == "synchronization") return "the host waits for the GPU, then launches";
@@ -38,14 +43,15 @@ std::string short_name(const std::string& name) {
 }
 
 std::string should_take(const TracedOperator& op) {
-  return op.forecast_s ? span_text(*op.forecast_s) : "-";
+  return op.forecast ? span_text(*op.forecast) : "-";
 }
 
 /// All operators, the one that takes longest first.
 std::string operators_table(const TraceReport& report, const TableStyle& style) {
   TextTable table{.header = {"operator", "sizes", "calls", "each", "should take", "share"},
                   .right = {false, false, true, true, true, true},
-                  .fit = {Fit::kEnd, Fit::kEnd}};
+                  .fit = {Fit::kEnd, Fit::kEnd},
+                  .min_widths = {8, 12}};
   if (report.carried) table.header.insert(table.header.begin() + 5, "there");
   if (report.carried) table.right.insert(table.right.begin() + 5, true);
   const size_t shown = std::min(style.rows, report.operators.size());
@@ -59,15 +65,14 @@ std::string operators_table(const TraceReport& report, const TableStyle& style) 
                                     percent_of(op.share)};
     if (report.carried)
       row.insert(row.begin() + 5,
-                 op.carried_s ? format_seconds(op.carried_s->value) : std::string("-"));
+                 op.carried ? format_seconds(op.carried->value) : std::string("-"));
     table.rows.push_back(std::move(row));
   }
   table.color = [&report](size_t row, size_t column) {
     constexpr size_t kEach = 3;
     return column == kEach && report.operators[row].slow ? Color::kRed : Color::kNone;
   };
-  std::string out =
-      format_text_table(in_one_line(std::move(table), style, 2, {"calls", "sizes"}), style, 2);
+  std::string out = format_text_table(in_one_line(std::move(table), style, 2, {"calls"}), style, 2);
   if (report.operators.size() > shown)
     out += fmt::format("  {} more\n", report.operators.size() - shown);
   return out;
@@ -134,9 +139,9 @@ std::string totals(const TraceReport& report, const TableStyle& style) {
     const CarriedTrace& carried = *report.carried;
     const std::string gpu = carried.gpu_name.empty() ? "the other GPU" : carried.gpu_name;
     lines.add("kernels there", format_seconds(carried.kernels_s.value),
-              fmt::format("on {}; {}", gpu, span_text(carried.kernels_s)));
+              fmt::format("{}on {}", ends_text(carried.kernels_s, ", "), gpu));
     lines.add("span there", format_seconds(carried.span_s.value),
-              fmt::format("{}; host: {}", span_text(carried.span_s), carried.host));
+              fmt::format("{}host: {}", ends_text(carried.span_s, "; "), carried.host));
   }
   return lines.text(style);
 }

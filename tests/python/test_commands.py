@@ -95,6 +95,18 @@ class Commands(unittest.TestCase):
         self.check(["share", "--gpu", "V100", "--how", "mps", "--job", jobs[0], "--job", jobs[1]],
                    tilecast.share("V100", how="mps", job=jobs))
 
+    def test_trace(self):
+        kernel = {"ph": "X", "cat": "kernel", "name": "gemm", "pid": 0, "tid": 7, "ts": 20, "dur": 30, "args": {"External id": 1, "stream": 7}}
+        operator = {"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1, "dur": 9,
+                    "args": {"External id": 1, "Input Dims": [[512, 512], [512, 512]], "Input type": ["float", "float"]}}
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "trace.json"
+            path.write_text(json.dumps({"deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}], "traceEvents": [operator, kernel]}))
+            report = tilecast.trace(path, gpu="A100")
+            self.assertEqual(report.operators[0].name, "aten::mm")
+            self.assertGreater(report.carried.span_s, 0)
+            self.check(["trace", str(path), "--gpu", "A100"], report)
+
     def test_allocate(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "jobs.json"
