@@ -184,6 +184,13 @@ struct Parallel {
   std::optional<int64_t> layers_per_virtual_stage;
   std::string stage_layers;  ///< layers of each stage, "3,4,4,3"; "": as even as possible
   bool sequence_parallel = false;
+  /// Exchanges of sequence parallelism run beside the products that they feed or drain.
+  bool tp_comm_overlap = false;
+  /// Exchanges of experts run beside another micro-batch's passes.
+  bool moe_comm_overlap = false;
+  /// Tensor-parallel ranks that divide each expert: `tp` (the default), or 1: experts are spread
+  /// over data- and tensor-parallel ranks.
+  std::optional<int64_t> expert_tp;
   /// Tensor-parallel ranks divide a vocabulary that is padded to a multiple of this number times
   /// `tp`. Megatron-LM's option and default.
   int64_t vocab_divisible_by = 128;

@@ -160,10 +160,7 @@ ModelMeasurement describe_megatron(const RunRow& row) {
     throw NotDescribed{"tokens beyond an expert's capacity are dropped"};
   const int64_t tp = row.integer("tp"), pp = row.integer("pp"), cp = row.integer("cp");
   const int64_t dp = row.integer("gpus") / (tp * pp * cp);
-  int64_t ep = row.integer("ep");
-  // Experts over data- and tensor-parallel ranks: asked as tensor-parallel ranks that divide each
-  // expert, with the same work.
-  if (dp % ep != 0 && dp * tp % ep == 0) ep /= tp;
+  const int64_t ep = row.integer("ep");
   ModelMeasurement m;
   m.model = model.name;
   m.seq = row.integer("seq");
@@ -189,6 +186,10 @@ ModelMeasurement describe_megatron(const RunRow& row) {
                         : lora  ? "0"
                                 : "1"}};
   if (tp > 1) m.options.emplace_back("sequence-parallel", "on");
+  if (tp > 1 && ep > 1) m.options.emplace_back("expert-tensor-parallel-size", "1");
+  if (tp > 1 && ep == 1) m.options.emplace_back("tp-comm-overlap", "on");
+  if (row.is("recipe_a2a_overlap", "1"))
+    m.options.emplace_back("overlap-moe-expert-parallel-comm", "on");
   if (lora) m.options.emplace_back("lora-rank", "16");
   if (!lora) m.options.emplace_back("main-params-dtype", "fp32");
   if (m.dtype == "fp8") m.options.emplace_back("fp8-recipe", "tensorwise");
@@ -210,7 +211,7 @@ void check_described(const RunRow& row, const Json& arguments) {
       {"instances of the distributed optimizer", !row.is("dist_optimizer_instances", "1")},
       {"gradients of the embedding are deferred", row.is("defer_embedding_wgrad", "1")},
       {"tensor parallelism of experts of its own",
-       row.integer("ep") > 1 && row.integer("etp") > 1 && row.text("etp") != row.text("tp")},
+       row.integer("etp") > 1 && row.text("etp") != row.text("tp")},
       {"a decoder of its own length", !row.text("decoder_seq").empty()},
       {"layers for multi-token prediction", arguments.contains("mtp-num-layers")}};
   for (const auto& [why, there] : reasons) {
@@ -243,6 +244,8 @@ Options memory_options(const RunRow& row, const Json& arguments) {
   for (const char* degree : {"dp", "tp", "pp", "cp", "ep"})
     options.emplace_back(degree, row.text(degree));
   if (row.integer("tp") > 1) options.emplace_back("sequence-parallel", on("sequence_parallel"));
+  if (row.integer("tp") > 1 && row.is("etp", "1") && row.is("sequence_parallel", "1"))
+    options.emplace_back("expert-tensor-parallel-size", "1");
   if (!row.text("fp8").empty())
     options.emplace_back("fp8-recipe",
                          row.text("fp8_recipe").empty() ? "delayed" : row.text("fp8_recipe"));
@@ -286,7 +289,7 @@ const LayoutDef kFsdpRunsLayout = {
 
 const LayoutDef kMegatronRunsLayout = {
     "megatron-runs",
-    {"hf_model", "recipe_recompute", "vpp", "step_s"},
+    {"hf_model", "recipe_recompute", "recipe_a2a_overlap", "vpp", "step_s"},
     [](const CsvTable& table, Collector& c) { read_runs(table, c, describe_megatron); }};
 
 const LayoutDef kMegatronPeaksLayout = {

@@ -44,18 +44,22 @@ TEST(TrainingRuns, FsdpRunsAreGpt2WithoutDropout) {
 
 constexpr const char* kMegatronHeader =
     "gpu,gpus,task,hf_model,variant,dtype,global_batch,micro_batch,seq,fsdp,tp,pp,cp,vpp,ep,step_s,"
-    "recipe_recompute\n";
+    "recipe_recompute,recipe_a2a_overlap\n";
 
-TEST(TrainingRuns, ExpertsOverTensorParallelRanksAreAskedAsRanksThatDivideThem) {
+TEST(TrainingRuns, TunedRunsHaveTheirLayoutAndOverlaps) {
   const MeasurementSet set = read_table(
       std::string(kMegatronHeader) +
-      "nvidia-h100-sxm5-80gb,256,pretraining,Qwen/Qwen3-235B-A22B,,fp8,512,1,4096,,2,8,1,4,32,9,\n"
-      "nvidia-h100-sxm5-80gb,8,lora,meta-llama/Meta-Llama-3-70B,,bf16,32,1,4096,,2,4,1,,1,9,\n"
-      "nvidia-h100-sxm5-80gb,8,pretraining,a/b,,bf16,32,1,4096,,2,4,1,,1,9,\n"
-      "nvidia-h100-sxm5-80gb,8,pretraining,openai/gpt-oss-120b,,bf16,32,1,4096,,1,1,1,,8,9,mlp\n");
+      "nvidia-h100-sxm5-80gb,256,pretraining,Qwen/"
+      "Qwen3-235B-A22B,,fp8,512,1,4096,,2,8,1,4,32,9,,1\n"
+      "nvidia-h100-sxm5-80gb,8,lora,meta-llama/Meta-Llama-3-70B,,bf16,32,1,4096,,2,4,1,,1,9,,\n"
+      "nvidia-h100-sxm5-80gb,8,pretraining,a/b,,bf16,32,1,4096,,2,4,1,,1,9,,\n"
+      "nvidia-h100-sxm5-80gb,8,pretraining,openai/gpt-oss-120b,,bf16,32,1,4096,,1,1,1,,8,9,mlp,\n");
   ASSERT_EQ(set.models.size(), 2u);
   EXPECT_EQ(option(set.models[0], "dp"), "16");
-  EXPECT_EQ(option(set.models[0], "ep"), "16");
+  EXPECT_EQ(option(set.models[0], "ep"), "32");
+  EXPECT_EQ(option(set.models[0], "expert-tensor-parallel-size"), "1");
+  EXPECT_EQ(option(set.models[0], "overlap-moe-expert-parallel-comm"), "on");
+  EXPECT_EQ(option(set.models[1], "tp-comm-overlap"), "on");
   EXPECT_EQ(option(set.models[0], "num-layers-per-virtual-pipeline-stage"), "3");
   EXPECT_EQ(option(set.models[0], "fp8-recipe"), "tensorwise");
   EXPECT_EQ(option(set.models[1], "lora-rank"), "16");

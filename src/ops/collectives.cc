@@ -171,6 +171,7 @@ std::vector<AttributeDef> along_dimension() {
 std::vector<AttributeDef> of_experts() {
   return {ranks_attribute(),
           {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1},
+          flag_attribute("own_rows", "1: tensor-parallel ranks exchange rows of their own"),
           flag_attribute("copies",
                          "1: the experts get a row for each token and expert of theirs, "
                          "as many as the mean rank; 0: a row for each token"),

@@ -336,6 +336,8 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
        .doc = "experts per token of the senders",
        .default_value = int64_t{1},
        .min = 1},
+      flag_attribute("own_rows",
+                     "1: tensor-parallel ranks have whole experts and rows of their own"),
       flag_attribute("partial", "1: results are summed over tensor-parallel ranks"),
       flag_attribute("keeps", "1: the second output is what the backward pass reads"),
       flag_attribute("frozen", "1: the experts' weights get no gradient"),

@@ -166,6 +166,7 @@ Placement shard_embedding(ShardedNode& n) {
 }
 
 Placement shard_experts(ShardedNode& n) {
+  if (attribute<int64_t>(n.whole, "own_rows") == 1) return shard_rows(n);
   if (attribute<int64_t>(n.whole, "partial") == 1) {
     n.make_replicated(0);
     return {.kind = Placement::Kind::kPartialSum};
@@ -180,6 +181,7 @@ Placement shard_experts(ShardedNode& n) {
 }
 
 Placement shard_dispatch(ShardedNode& n) {
+  if (attribute<int64_t>(n.whole, "own_rows") == 1) return shard_rows(n);
   n.enter(0);
   return {};
 }

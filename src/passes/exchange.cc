@@ -11,6 +11,7 @@
 #include "ops/expert_load.h"
 #include "ops/op_def.h"
 #include "ops/sharding.h"
+#include "passes/passes.h"
 #include "passes/rewriter.h"
 #include "passes/splits.h"
 #include "tilecast/error.h"
@@ -81,7 +82,7 @@ Graph divide_context(const Graph& modules, int64_t ranks) {
 }
 
 Graph divide_experts(const Graph& modules, const ExpertForm& form) {
-  if (form.ranks == 1) return modules;
+  if (form.ranks == 1 && !form.own_rows) return modules;
   const OpId experts = require_op("experts");
   Graph divided = modules;
   bool found = false;
@@ -102,20 +103,27 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
                 fmt::format("{}: the model has no experts; leave `ep` at 1", modules.name));
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     if (node.op != experts) return keep(b, node, std::move(inputs));
+    const int64_t own_rows = form.own_rows ? 1 : 0;
     const auto top_k = attribute<int64_t>(node, "top_k");
-    std::vector<Attribute> exchange = {{"ranks", form.ranks}, {"top_k", top_k}};
+    std::vector<Attribute> exchange = {
+        {"ranks", form.ranks}, {"top_k", top_k}, {"own_rows", own_rows}};
     if (form.skew_percent > 0)
       exchange.push_back({"busiest_percent", busiest_percent(b.graph(), inputs, top_k, form)});
     inputs[0] = b.op("expert_dispatch", {inputs[0]}, node.name + ".dispatch", exchange);
     Node own = node;
     own.set_attribute("ranks", form.ranks);
     own.set_attribute("skew_percent", form.skew_percent);
+    own.set_attribute("own_rows", own_rows);
     std::vector<TensorId> outputs = keep(b, own, std::move(inputs));
     outputs[0] = b.op("expert_combine", {outputs[0]}, node.name + ".combine", exchange);
     return outputs;
   };
   Graph graph = Rewriter(divided, rule).run();
   copy_splits(modules, graph);
+  if (form.own_rows)
+    std::erase_if(graph.splits, [&](const WeightSplit& split) {
+      return is_expert_weight(graph.tensor(split.weight));
+    });
   return graph;
 }
 

@@ -19,6 +19,7 @@ Graph divide_context(const Graph& modules, int64_t ranks);
 struct ExpertForm {
   int64_t ranks = 1;
   int64_t skew_percent = 0;
+  bool own_rows = false;  ///< tensor-parallel ranks are among `ranks`, with tokens of their own
 };
 Graph divide_experts(const Graph& modules, const ExpertForm& form);
 

@@ -149,10 +149,57 @@ output r
   };
   EXPECT_EQ(count(with(false)), 1);
   EXPECT_EQ(count(with(true)), 2);
-  // Each layer keeps a tensor of x's size less, but for the one whose backward pass runs.
-  const int64_t saved =
-      memory_by_purpose(with(false)).peak.bytes - memory_by_purpose(with(true)).peak.bytes;
+  // Each layer keeps a tensor of x's size less, but for the one whose backward pass runs. (At the
+  // peak of all, the gradients of all weights are there and activations of one layer.)
+  const int64_t saved = memory_by_purpose(with(false)).activations_bytes -
+                        memory_by_purpose(with(true)).activations_bytes;
   EXPECT_GE(saved, (kLayers - 1) * kRows * kHidden * 2);
+}
+
+TEST(MegatronSums, ProductsAddUpGradientsWithoutTimeAndWithTheirMemory) {
+  constexpr const char* kShared = R"(graph model
+input x: bf16[64, 256]
+weight w0: bf16[256, 256]
+weight w1: bf16[256, 256]
+weight w2: bf16[256, 256]
+h = linear(x, w0)
+a = linear(h, w1)
+b = linear(h, w2)
+y = mul(a, b)
+output y
+)";
+  Graph plain = parse_graph(kShared, "model");
+  add_backward(plain);
+  Graph fused = plain;
+  sum_in_products(fused);
+  const auto timed_sums = [&](const Graph& graph) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& node) {
+      const bool sum = node.op == require_op("add") || node.op == require_op("add_");
+      return sum && node.phase == Phase::kBackward && node.counts == Counts::kAll;
+    });
+  };
+  EXPECT_EQ(timed_sums(plain), 4) << "of h, and of three weights";
+  EXPECT_EQ(timed_sums(fused), 0);
+  EXPECT_EQ(memory_by_purpose(fused).peak.bytes, memory_by_purpose(plain).peak.bytes);
+}
+
+TEST(JoinPointwise, AnActivationMovesToItsProductWithTheGate) {
+  constexpr const char* kGated = R"(graph model
+input x: bf16[64, 256]
+weight w0: bf16[256, 256]
+weight w1: bf16[256, 256]
+g = linear(x, w0)
+a = silu(g)
+u = linear(x, w1)
+y = mul(a, u)
+output y
+)";
+  Graph graph = parse_graph(kGated, "model");
+  join_pointwise(graph);
+  EXPECT_EQ(op_def(graph.nodes[2].op).name, "silu");
+  fuse_pointwise(graph);
+  EXPECT_EQ(op_def(graph.nodes[2].op).name, "fused_pointwise");
+  EXPECT_EQ(graph.nodes.size(), 3u);
 }
 
 }  // namespace

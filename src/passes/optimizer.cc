@@ -1,3 +1,4 @@
+#include <cmath>
 #include <map>
 
 #include "base/checked.h"
@@ -118,8 +119,10 @@ std::vector<Group> groups_of(const Graph& graph, const OptimizerStep& step) {
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind != TensorKind::kWeight || tensor.frozen) continue;
     // Divided by all shards below.
-    const int64_t fewer = step.shards > 1 && is_expert_weight(tensor) ? step.expert_ranks : 1;
-    const int64_t elements = checked_multiply(element_count(tensor.shape), fewer);
+    const bool fewer = step.shards > 1 && is_expert_weight(tensor);
+    const auto own = static_cast<double>(element_count(tensor.shape));
+    const int64_t elements =
+        fewer ? std::llround(own * step.expert_ranks) : element_count(tensor.shape);
     const int64_t repeat = graph.repeat_of(tensor.segment);
     const bool loop = step.impl == OptimizerImpl::kForLoop;
     int64_t& count = counts[{tensor.dtype, loop ? elements : 0}];

@@ -77,6 +77,15 @@ struct Fp8Form {
 /// Weights and activations keep their 16 bits beside the copies. The output layer, routers and
 /// adapters stay as they are.
 void train_in_fp8(Graph& graph, const Fp8Form& form);
+/// Sums of gradients that Megatron-LM's products compute: weights' gradients are added up in the
+/// product (gradient accumulation fusion), and layers that read one tensor (q, k and v; gate and
+/// up) are one product there, so that no sum of their gradients is needed. Such sums keep their
+/// memory and take no time.
+void sum_in_products(Graph& graph);
+/// Moves each pointwise operator that one other reads right before that one, so that both become
+/// one kernel: an activation and its product with a gate.
+void join_pointwise(Graph& graph);
+
 /// Appends the casts of all weights of `train_in_fp8`, once in a step.
 void cast_weights_to_fp8(Graph& graph, const Fp8Form& form);
 
@@ -132,7 +141,7 @@ struct OptimizerStep {
   int64_t shards = 1;  ///< ranks that divide the states and the step (ZeRO)
   /// Expert-parallel ranks: an expert's weights have so many times fewer replicas, which divide
   /// them.
-  int64_t expert_ranks = 1;
+  double expert_ranks = 1;
 };
 
 /// Whether a weight is one of experts: those have three dimensions.

@@ -134,7 +134,7 @@ void PartCache::add_optimizer_step(ModelPart& part, const RankLayout& layout,
               .scaled_gradients = setup.precision.autocast && setup.precision.dtype == DType::kFp16,
               .main_params = r.parallel.main_params.value_or(MainParams::kAsModel),
               .shards = r.parallel.zero != Zero::kNone ? layout.data_ranks() : 1,
-              .expert_ranks = layout.ep});
+              .expert_ranks = layout.expert_share()});
   for (const Tensor& tensor : graph.tensors) {
     if (tensor.kind == TensorKind::kOptimizer)
       part.memory.optimizer_bytes =

@@ -40,6 +40,21 @@ void check_interleaved(const Request& r, int64_t microbatches) {
         pp, microbatches, pp));
 }
 
+void check_experts(const Request& r) {
+  const Parallel& p = r.parallel;
+  const int64_t tp = r.execution.tp, dp = r.execution.dp;
+  const int64_t divide = p.expert_tp.value_or(tp);
+  if (divide != tp && divide != 1)
+    refuse_layout(
+        fmt::format("`expert-tensor-parallel-size` {}: expected 1 or `tp`, {}", divide, tp));
+  if (divide == tp) return require_divides("ep", p.ep, "the data-parallel ranks,", dp);
+  if (!p.sequence_parallel)
+    refuse_layout(
+        "`expert-tensor-parallel-size` 1 needs `sequence-parallel` on: tensor-parallel "
+        "ranks send tokens of their own");
+  require_divides("ep", p.ep, "the data- and tensor-parallel ranks,", checked_multiply(dp, tp));
+}
+
 }  // namespace
 
 void check_pass_layout(const Request& r) {
@@ -49,7 +64,7 @@ void check_pass_layout(const Request& r) {
   const int64_t by = size.value_or(r.execution.microbatches);
   require_divides(size ? "micro-batch-size" : "microbatches", by, "a data-parallel rank's batch of",
                   own, checked_multiply(dp, by));
-  require_divides("ep", r.parallel.ep, "the data-parallel ranks,", dp);
+  check_experts(r);
   if (r.seq) require_divides("cp", r.parallel.cp, "the sequence of", *r.seq);
   if (r.parallel.schedule == PipelineSchedule::kInterleaved)
     check_interleaved(r, size ? own / *size : by);

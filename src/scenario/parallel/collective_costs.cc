@@ -87,6 +87,49 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
                                       kernel.dtype, (layout_.*use.group)());
     set_time(times[i], found);
   }
+  if (layout_.tp_overlap) hide(program, times, false);
+  if (layout_.expert_overlap) hide(program, times, true);
+}
+
+double occupied_share(const Device& device) {
+  constexpr double kChannels = 24;
+  const Gpu* gpu = device.as_gpu();
+  if (gpu == nullptr) return 0;
+  return std::min(1.0, kChannels / static_cast<double>(gpu->sm_count));
+}
+
+/// What runs beside computing slows it down by the multiprocessors that it occupies; no more is
+/// hidden than is computed. Of a product and its exchange in as many parts as ranks, one part has
+/// nothing beside it (Transformer Engine's ring exchange and pipelined reduce-scatter). An exchange
+/// of experts runs beside the passes of another micro-batch.
+void CollectiveCosts::hide(const Program& program, std::vector<KernelTime>& times,
+                           bool experts) const {
+  const auto hides = [&](OpId op) {
+    const std::string_view name = op_def(op).name;
+    return experts ? name == "expert_dispatch" || name == "expert_combine"
+                   : name == "all_gather" || name == "reduce_scatter";
+  };
+  double hidden_s = 0, computed_s = 0;
+  const double parts = experts ? 1 : 1 - 1 / static_cast<double>(layout_.tp);
+  for (const Launch& launch : program.launches) {
+    if (launch.node->phase == Phase::kOptimizer) continue;
+    const Kernel& kernel = program.kernels[launch.kernel];
+    const double seconds =
+        times[launch.kernel].seconds * static_cast<double>(program.count(launch));
+    if (!kernel.is<Collective>()) {
+      computed_s += seconds;
+    } else if (hides(kernel.op)) {
+      hidden_s += parts * seconds;
+    }
+  }
+  if (hidden_s <= 0) return;
+  const double hidden = parts * std::min(1.0, computed_s / hidden_s);
+  const double visible = 1 - hidden + hidden * occupied_share(layout_.cluster.device);
+  for (size_t i = 0; i < times.size(); ++i) {
+    if (!program.kernels[i].is<Collective>() || !hides(program.kernels[i].op)) continue;
+    for (double* seconds : {&times[i].seconds, &times[i].low_s, &times[i].high_s})
+      *seconds *= visible;
+  }
 }
 
 Exchange CollectiveCosts::send(int64_t bytes, DType dtype, bool divided, StageLinks links) const {

@@ -26,13 +26,19 @@ struct Exchange {
   }
 };
 
+/// A collective's kernel occupies one multiprocessor for each of its channels while other kernels
+/// run. 24 channels, two for each NVLink of an A100, are a guess for all links; `NCCL_DEBUG=INFO`
+/// on such a machine would settle it.
+double occupied_share(const Device& device);
+
 class CollectiveCosts {
  public:
   /// `software`: whose all-reduces run.
   explicit CollectiveCosts(const RankLayout& layout, Software software = {})
       : layout_(layout), software_(software) {}
 
-  /// Replaces the times of collectives inside of layers.
+  /// Replaces the times of collectives inside of layers; of those that run beside products, by what
+  /// stays visible.
   void price(const Program& program, std::vector<KernelTime>& times) const;
 
   Exchange all_reduce(int64_t bytes, DType dtype, const CommGroup& group) const {
@@ -58,6 +64,7 @@ class CollectiveCosts {
   bool over_pcie() const { return over_pcie_; }
 
  private:
+  void hide(const Program& program, std::vector<KernelTime>& times, bool experts) const;
   Exchange exchange(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group) const;
   CollectiveTime time(CollectiveKind kind, int64_t bytes, DType dtype,
                       const CommGroup& group) const;

@@ -95,21 +95,11 @@ class Reduction {
     return known->second = time.seconds;
   }
 
-  /// A collective's kernel occupies one multiprocessor for each of its channels while other kernels
-  /// run. 24 channels, two for each NVLink of an A100, are a guess for all links; `NCCL_DEBUG=INFO`
-  /// on such a machine would settle it.
-  double occupied_share() const {
-    constexpr double kChannels = 24;
-    const Gpu* gpu = setup_.device.as_gpu();
-    if (gpu == nullptr) return 0;
-    return std::min(1.0, kChannels / static_cast<double>(gpu->sm_count));
-  }
-
   /// Buckets in the order of readiness; one is closed when it has reached its size.
   void add_buckets(ModelPart& part, const LastPass& last_pass) const {
     constexpr double kFirstBucket = 1 << 20;  // kDefaultFirstBucketBytes
     const double cap = setup_.request.parallel.bucket_bytes;
-    const double share = occupied_share();
+    const double share = occupied_share(setup_.device);
     HostFedStream stream = last_pass.stream;  // goes on with the copies out of the buckets
     std::array<HostFedStream::Sequence, 2> copies_out{};
     std::array<int64_t, 2> bytes{};  // of experts, and of all other weights

@@ -104,9 +104,10 @@ Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
   const Request share =
       with_share(setup.request, {layout.micro_batch, *setup.request.seq / layout.cp});
   Graph modules = divide_context(whole, layout.cp);
-  modules = divide_experts(
-      modules,
-      {.ranks = layout.ep, .skew_percent = setup.request.execution.skew_percent.value_or(0)});
+  modules =
+      divide_experts(modules, {.ranks = layout.ep,
+                               .skew_percent = setup.request.execution.skew_percent.value_or(0),
+                               .own_rows = layout.whole_experts});
   modules = part_of(modules, layers);
   const auto logits = [&] {
     const Shape& shape = modules.tensor(modules.outputs.front()).shape;
@@ -123,7 +124,7 @@ Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
                         {.has_head = layers.has_end,
                          .vocabulary_ranks = divided_vocabulary ? layout.tp : 1,
                          .optimizer_shards = divided_step ? layout.data_ranks() : 1,
-                         .expert_ranks = layout.ep});
+                         .expert_ranks = layout.expert_share()});
 }
 
 HostFedStream::Sequence launches_of(const Program& program, Phase phase,

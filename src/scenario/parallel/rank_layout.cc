@@ -166,6 +166,7 @@ CommGroup RankLayout::stage_pair(StageLinks links) const {
 }
 
 CommGroup RankLayout::expert_data_group() const {
+  if (whole_experts) return this->group(data_ranks() * tp / ep, ep);
   CommGroup group = this->group(dp / ep, width() * ep);
   const CommGroup context = context_group();
   group.ranks *= context.ranks;
@@ -206,7 +207,15 @@ RankLayout lay_out_ranks(const Model& model, const Cluster& cluster, int64_t lay
                          const Request& request) {
   const Execution& e = request.execution;
   const Parallel& p = request.parallel;
-  RankLayout layout{.cluster = cluster, .dp = e.dp, .tp = e.tp, .pp = e.pp, .cp = p.cp, .ep = p.ep};
+  RankLayout layout{.cluster = cluster,
+                    .dp = e.dp,
+                    .tp = e.tp,
+                    .pp = e.pp,
+                    .cp = p.cp,
+                    .ep = p.ep,
+                    .whole_experts = e.tp > 1 && p.expert_tp == 1,
+                    .tp_overlap = p.tp_comm_overlap,
+                    .expert_overlap = p.moe_comm_overlap};
   const int64_t ranks = layout.ranks();
   layout.micro_batch = rank_share(model, request).sequences;
   layout.pipeline.microbatches = request.batch / layout.dp / layout.micro_batch;

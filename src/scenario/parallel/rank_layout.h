@@ -23,7 +23,9 @@ enum class StageLinks : uint8_t { kInNode, kNetwork };
 struct RankLayout {
   Cluster cluster;
   int64_t dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;
-  int64_t micro_batch = 1;  ///< sequences
+  bool whole_experts = false;  ///< tensor-parallel ranks are expert-parallel ones too
+  bool tp_overlap = false, expert_overlap = false;  ///< of exchanges inside a pass
+  int64_t micro_batch = 1;                          ///< sequences
   PipelineShape pipeline;
   std::vector<LayerRange> parts;  ///< of the model, in order: part c · pp + s is part c of stage s
   std::vector<double> slow;       ///< see TrainingStep::slow; empty: all ranks are alike
@@ -35,7 +37,11 @@ struct RankLayout {
   int64_t data_ranks() const { return dp * cp; }
   CommGroup tensor_group() const { return group(tp, 1); }
   CommGroup context_group() const { return group(cp, tp); }
-  CommGroup expert_group() const { return group(ep, width()); }
+  CommGroup expert_group() const { return group(ep, whole_experts ? 1 : width()); }
+  /// How many times fewer ranks hold an expert than other weights.
+  double expert_share() const {
+    return static_cast<double>(ep) / static_cast<double>(whole_experts ? tp : 1);
+  }
   CommGroup data_group() const { return group(data_ranks(), tp); }
   /// Gradients of experts: dp / ep data-parallel ranks have the same ones, each on all its
   /// context-parallel ranks.

@@ -1,6 +1,7 @@
 #include "scenario/parallel/rank_memory.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/checked.h"
 #include "scenario/memory_total.h"
@@ -9,11 +10,11 @@ namespace tilecast {
 namespace {
 
 /// One rank's share of bytes that the data-parallel ranks divide. `experts`: the part of the bytes
-/// in experts, which `ep` times fewer ranks have.
+/// in experts, which fewer ranks have.
 int64_t share(int64_t bytes, int64_t experts, bool divided, const RankLayout& layout) {
   if (!divided) return bytes;
-  return ceil_divide(checked_add(bytes, checked_multiply(experts, layout.ep - 1)),
-                     layout.data_ranks());
+  const double more = static_cast<double>(experts) * (layout.expert_share() - 1);
+  return ceil_divide(checked_add(bytes, std::llround(more)), layout.data_ranks());
 }
 
 /// What the parts of a stage keep adds up; one of them computes at a time.

@@ -274,6 +274,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      const Precision& precision, const RankForm& form) {
   const bool training = request.mode == Mode::kTraining;
   if (model.has_modules) graph = decompose(std::move(graph), eager_form(request, precision));
+  if (training && traits_of(request).fuses_modules) join_pointwise(graph);
   if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
@@ -297,6 +298,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                  {.attention = recomputes(request, kCoreAttention),
                   .norms = recomputes(request, "layernorm")});
   if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);
+  if (training && traits_of(request).fuses_modules) sum_in_products(graph);
   if (request.execution.fusion != Fusion::kNone) {
     const Graph unfused = graph;
     if (request.execution.fusion == Fusion::kInductor) {

@@ -64,7 +64,7 @@ struct RankForm {
   bool has_head = true;          ///< the part of the model ends in its output
   int64_t vocabulary_ranks = 1;  ///< that divide the logits
   int64_t optimizer_shards = 1;  ///< data-parallel ranks that divide the optimizer step
-  int64_t expert_ranks = 1;      ///< of them, that have different experts
+  double expert_ranks = 1;       ///< how many times fewer of them have an expert
 };
 
 /// From modules, of one rank's share, to the pass as PyTorch runs it.
