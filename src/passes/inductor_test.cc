@@ -101,6 +101,32 @@ output r
   EXPECT_EQ(found.bytes[0], 2 * 2 * (2 * 32 * 64));
 }
 
+TEST(Inductor, ComputesWhatOneReaderNeedsWhereItIsRead) {
+  // The shortcut's norm is ready long before the sum, which alone reads it.
+  const Compiled found = compiled(R"(input x: fp16[64, 64]
+weight w: fp16[64, 64]
+weight v: fp16[64, 64]
+s = tanh(x)
+y = linear(x, w)
+z = linear(y, v)
+g = gelu(z)
+a = add(g, s)
+output a
+)");
+  EXPECT_EQ(found.ops, (Ops{"linear", "linear", "fused_pointwise"}));
+}
+
+TEST(Inductor, WritesNothingThatOnlyAVariableHolds) {
+  const Compiled found = compiled(R"(input x: fp32[64, 256]
+n = layer_norm(x)
+h = cast(n) {dtype=fp16}
+k = hold(n)
+output h
+)");
+  EXPECT_EQ(found.ops, (Ops{"fused_layer_norm"}));
+  EXPECT_EQ(found.bytes[0], 4 * 64 * 256 + 2 * 64 * 256 + 2 * 4 * 64);
+}
+
 TEST(Inductor, KeepsAViewThatOthersRead) {
   const Compiled found = compiled(R"(input x: fp16[64, 64]
 weight w: fp16[64, 64]
@@ -115,10 +141,10 @@ output y
 
 TEST(Inductor, StoresImagesByPixelUnlessGroupsPrevail) {
   const auto layouts = [](const char* groups, const char* weight) {
-    Graph graph = parse_graph(std::string("input x: fp16[2, 128, 8, 8]\nweight w: fp16[128, ") +
-                                  weight + ", 3, 3]\ny = conv2d(x, w) {padding=1, groups=" +
-                                  groups + "}\noutput y\n",
-                              "test");
+    Graph graph =
+        parse_graph(std::string("input x: fp16[2, 128, 8, 8]\nweight w: fp16[128, ") + weight +
+                        ", 3, 3]\ny = conv2d(x, w) {padding=1, groups=" + groups + "}\noutput y\n",
+                    "test");
     compile_with_inductor(graph);
     return integer_or(graph.nodes[0], "channels_last", 0);
   };
