@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -51,6 +52,22 @@ std::optional<int64_t> flops_by_element(const Graph& graph, const Node& node) {
                     : std::nullopt;
 }
 
+/// What Python variables keep in memory: compiled code has none.
+void drop_holds(Graph& graph) {
+  static const OpId hold = require_op("hold");
+  std::vector<Node> kept;
+  kept.reserve(graph.nodes.size());
+  for (Segment& segment : graph.segments) {
+    const auto first = graph.nodes.begin() + segment.first_node;
+    segment.first_node = static_cast<int32_t>(kept.size());
+    std::remove_copy_if(std::make_move_iterator(first),
+                        std::make_move_iterator(first + segment.node_count),
+                        std::back_inserter(kept), [](const Node& node) { return node.op == hold; });
+    segment.node_count = static_cast<int32_t>(kept.size()) - segment.first_node;
+  }
+  graph.nodes = std::move(kept);
+}
+
 /// Operators that write into their operand get memory of their own, as AOTAutograd rewrites them;
 /// parameters and other tensors from outside are still written.
 void rewrite_in_place(Graph& graph) {
@@ -69,11 +86,15 @@ void rewrite_in_place(Graph& graph) {
   }
 }
 
-/// Groups the nodes of one segment.
+/// Groups the nodes of one segment. `uses`: how often each tensor is read.
 class Grouping {
  public:
-  Grouping(const Graph& graph, int32_t first, int32_t count)
-      : graph_(graph), first_(first), count_(count), group_of_tensor_(graph.tensors.size(), -1) {
+  Grouping(const Graph& graph, const std::vector<int>& uses, int32_t first, int32_t count)
+      : graph_(graph),
+        uses_(uses),
+        first_(first),
+        count_(count),
+        group_of_tensor_(graph.tensors.size(), -1) {
     group_of_node_.reserve(static_cast<size_t>(count));
     for (int32_t i = first; i < first + count; ++i) group_of_node_.push_back(place(i));
   }
@@ -106,6 +127,7 @@ class Grouping {
     int32_t level = 0;
     int64_t elements = 0;  ///< of each operator's result; 0: nothing joins
     size_t nodes = 0;
+    int reads = 0;  ///< of its results, by others
     bool has_rows = false;
     Phase phase = Phase::kForward;
     Counts counts = Counts::kAll;
@@ -133,13 +155,17 @@ class Grouping {
   int32_t place(int32_t index) {
     const Node& node = graph_.nodes[static_cast<size_t>(index)];
     const int32_t group = group_for(node);
-    groups_[static_cast<size_t>(group)].nodes += launches(node) ? 1 : 0;
-    for (const TensorId id : node.outputs) group_of_tensor_[static_cast<size_t>(id)] = group;
+    Group& own = groups_[static_cast<size_t>(group)];
+    own.nodes += launches(node) ? 1 : 0;
+    for (const TensorId id : node.inputs) own.reads -= producer(id) == group ? 1 : 0;
+    for (const TensorId id : node.outputs) {
+      group_of_tensor_[static_cast<size_t>(id)] = group;
+      own.reads += uses_[static_cast<size_t>(id)];
+    }
     return group;
   }
 
   int32_t group_for(const Node& node) {
-    static const OpId hold = require_op("hold");
     int32_t level = -1;  // of tensors from outside
     for (const TensorId id : node.inputs) {
       const int32_t group = producer(id);
@@ -148,7 +174,7 @@ class Grouping {
     const bool view = !launches(node);
     const bool rows = op_def(node.op).row_fusion.has_value();
     const bool computes = rows || flops_by_element(graph_, node).has_value();
-    const bool joins = (view && node.op != hold) || (computes && node.phase != Phase::kOptimizer);
+    const bool joins = view || (computes && node.phase != Phase::kOptimizer);
     const int64_t elements = element_count(graph_.tensor(node.outputs[0]).shape);
     if (joins && level >= 0) {
       const int32_t group = common_group(node, level, elements, rows);
@@ -162,7 +188,16 @@ class Grouping {
     return static_cast<int32_t>(groups_.size()) - 1;
   }
 
-  /// The groups of this level that the node reads, as one; -1 if it cannot join all of them.
+  /// Whether the node is the only one that reads the group: then the group can run as late as it.
+  bool is_only_reader(const Node& node, int32_t group) const {
+    const auto reads = std::count_if(node.inputs.begin(), node.inputs.end(),
+                                     [&](TensorId id) { return producer(id) == group; });
+    return groups_[static_cast<size_t>(group)].elements > 0 &&
+           groups_[static_cast<size_t>(group)].reads == static_cast<int>(reads);
+  }
+
+  /// The groups of this level that the node reads, and lower ones that nothing else reads, as one;
+  /// -1 if it cannot join all of this level.
   int32_t common_group(const Node& node, int32_t level, int64_t elements, bool rows) {
     std::vector<int32_t> read;
     for (const TensorId id : node.inputs) {
@@ -170,24 +205,41 @@ class Grouping {
       if (group < 0 || groups_[static_cast<size_t>(group)].level != level) continue;
       if (std::find(read.begin(), read.end(), group) == read.end()) read.push_back(group);
     }
+    const size_t of_level = read.size();
+    for (const TensorId id : node.inputs) {
+      const int32_t group = producer(id);
+      if (group >= 0 && groups_[static_cast<size_t>(group)].level < level &&
+          std::find(read.begin(), read.end(), group) == read.end() && is_only_reader(node, group))
+        read.push_back(group);
+    }
     size_t nodes = 1, with_rows = rows ? 1 : 0;
-    for (const int32_t index : read) {
-      const Group& group = groups_[static_cast<size_t>(index)];
-      if (group.elements != elements || group.phase != node.phase ||
-          (group.counts == Counts::kMemoryOnly) != (node.counts == Counts::kMemoryOnly))
-        return -1;
+    int reads = 0;
+    std::vector<int32_t> joined;
+    for (size_t i = 0; i < read.size(); ++i) {
+      const Group& group = groups_[static_cast<size_t>(read[i])];
+      const bool fits =
+          group.elements == elements && group.phase == node.phase &&
+          (group.counts == Counts::kMemoryOnly) == (node.counts == Counts::kMemoryOnly) &&
+          nodes + group.nodes <= kMostNodes && with_rows + (group.has_rows ? 1 : 0) <= 1;
+      if (!fits && i < of_level) return -1;
+      if (!fits) continue;
+      joined.push_back(read[i]);
       nodes += group.nodes;
+      reads += group.reads;
       with_rows += group.has_rows ? 1 : 0;
     }
-    if (nodes > kMostNodes || with_rows > 1) return -1;
-    const int32_t into = read.front();
-    groups_[static_cast<size_t>(into)].nodes = nodes - 1;
-    groups_[static_cast<size_t>(into)].has_rows = with_rows > 0;
-    for (size_t i = 1; i < read.size(); ++i) groups_[static_cast<size_t>(read[i])].joined = into;
+    const int32_t into = joined.front();
+    Group& all = groups_[static_cast<size_t>(into)];
+    all.nodes = nodes - 1;
+    all.reads = reads;
+    all.has_rows = with_rows > 0;
+    for (size_t i = 1; i < joined.size(); ++i)
+      groups_[static_cast<size_t>(joined[i])].joined = into;
     return into;
   }
 
   const Graph& graph_;
+  const std::vector<int>& uses_;
   int32_t first_, count_;
   std::vector<Group> groups_;
   std::vector<int32_t> group_of_tensor_, group_of_node_;
@@ -211,7 +263,7 @@ class Compiler {
     for (Segment& segment : graph_.segments) {
       const auto start = static_cast<int32_t>(after.size());
       for (const std::vector<int32_t>& group :
-           Grouping(graph_, segment.first_node, segment.node_count).ordered()) {
+           Grouping(graph_, uses_, segment.first_node, segment.node_count).ordered()) {
         std::vector<Node> nodes;
         for (const int32_t index : group)
           nodes.push_back(std::move(before[static_cast<size_t>(index)]));
@@ -299,6 +351,7 @@ void store_by_pixel(Graph& graph) {
 
 void compile_with_inductor(Graph& graph) {
   if (stores_by_pixel(graph)) store_by_pixel(graph);
+  drop_holds(graph);
   rewrite_in_place(graph);
   Compiler(graph).run();
   validate_if_debug(graph);
