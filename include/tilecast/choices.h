@@ -115,6 +115,12 @@ constexpr auto choice_words(Fusion) {
   return std::array<std::string_view, 3>{"none", "pointwise", "inductor"};
 }
 
+/// How images are stored: [b, c, h, w], or [b, h, w, c] (torch.channels_last).
+enum class MemoryFormat : uint8_t { kChannelsFirst, kChannelsLast };
+constexpr auto choice_words(MemoryFormat) {
+  return std::array<std::string_view, 2>{"channels-first", "channels-last"};
+}
+
 /// The software whose kernels run the operators: a row of the table that the files of data/software
 /// make. `Software{}` is its first row, PyTorch.
 enum class Software : uint8_t {};

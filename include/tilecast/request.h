@@ -116,6 +116,9 @@ struct Execution {
   /// model's class supports it, else eager; eager with selective checkpointing.
   std::optional<AttentionKind> attention;
   Fusion fusion = Fusion::kNone;
+  /// Of the images that convolutions read and write. Default: as the graph says; channels first for
+  /// configs and ONNX files.
+  std::optional<MemoryFormat> memory_format;
   PredictorKind predictor = PredictorKind::kLearned;
   /// Clock of the GPU: "boost" or "base", as in its data sheet, "sustained": what the board's power
   /// allows while the work repeats for seconds, or a number of MHz. "": sustained for training

@@ -338,19 +338,10 @@ bool stores_by_pixel(const Graph& graph) {
   return weighted < flops;
 }
 
-void store_by_pixel(Graph& graph) {
-  for (Node& node : graph.nodes) {
-    const std::string_view name = op_def(node.op).name;
-    if (!name.starts_with("conv2d") && !name.starts_with("conv_") && name != "conv") continue;
-    if (graph.tensor(node.inputs[0]).shape.size() == 4)
-      node.set_attribute("channels_last", int64_t{1});
-  }
-}
-
 }  // namespace
 
 void compile_with_inductor(Graph& graph) {
-  if (stores_by_pixel(graph)) store_by_pixel(graph);
+  if (stores_by_pixel(graph)) set_memory_format(graph, MemoryFormat::kChannelsLast);
   drop_holds(graph);
   rewrite_in_place(graph);
   Compiler(graph).run();

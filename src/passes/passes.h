@@ -151,13 +151,17 @@ inline bool is_expert_weight(const Tensor& tensor) { return tensor.shape.size() 
 /// have the dtype of the parameters, unless there are fp32 copies of them.
 void add_optimizer(Graph& graph, const OptimizerStep& step);
 
+/// Stores the images that convolutions and their gradients read and write in this format. Returns
+/// the number of convolutions.
+int set_memory_format(Graph& graph, MemoryFormat format);
+
 /// Replaces each chain of pointwise operators by one kernel with the sum of their FLOPs. Its memory
 /// traffic is that of the chain's inputs and outputs.
 void fuse_pointwise(Graph& graph);
 
-/// The kernels of torch.compile: operators without memory of their own for what they write in place,
-/// images by pixel where that is faster, and one kernel for each group of operators that compute
-/// element by element, with at most one softmax or norm.
+/// The kernels of torch.compile: operators without memory of their own for what they write in
+/// place, images by pixel where that is faster, and one kernel for each group of operators that
+/// compute element by element, with at most one softmax or norm.
 void compile_with_inductor(Graph& graph);
 
 }  // namespace tilecast

@@ -58,6 +58,13 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
            "pointwise: each chain of pointwise operators is one kernel; inductor: the kernels of "
            "torch.compile, which also joins norms, casts and copies and stores images by pixel",
        .choices = choice_names<Fusion>()},
+      {.name = "memory-format",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.execution.memory_format; }>(),
+       .help = "how images are stored that convolutions read and write: channels-last as "
+               "model.to(memory_format=torch.channels_last) does; default: as the graph says, "
+               "channels-first for configs and ONNX files",
+       .choices = choice_names<MemoryFormat>()},
       {.name = "optimizer",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.optimizer; }>(),

@@ -109,6 +109,8 @@ std::vector<std::string> assumptions(const Forecast& f) {
   words.emplace_back(fusion == Fusion::kInductor    ? "fused as by torch.compile"
                      : fusion == Fusion::kPointwise ? "pointwise operators fused"
                                                     : "no fusion");
+  if (f.used.execution.memory_format)
+    words.push_back("images " + std::string(choice_word(*f.used.execution.memory_format)));
   add_software(words, f.used.execution);
   add_machine(words, f.used.execution);
   return words;

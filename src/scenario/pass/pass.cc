@@ -299,6 +299,13 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                   .norms = recomputes(request, "layernorm")});
   if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);
   if (training && traits_of(request).fuses_modules) sum_in_products(graph);
+  if (const auto format = request.execution.memory_format;
+      format && set_memory_format(graph, *format) == 0)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("`memory-format`: {} has no convolution of images, so it has no effect; "
+                    "leave it out",
+                    model.name));
   if (request.execution.fusion != Fusion::kNone) {
     const Graph unfused = graph;
     if (request.execution.fusion == Fusion::kInductor) {
