@@ -114,7 +114,7 @@ def print_intervals(rows: list) -> None:
     """Share of left-out rows inside their interval. A cell is a GPU and a precision: the mean over software."""
     for left_out, title in (("architecture", "Architectures left out"), ("gpu", "GPUs of a known class left out")):
         print(f"\nIntervals, {title}: share of rows inside, %\n")
-        print("| kernels | factor | cells | mean | least | below 50 |\n|---|--:|--:|--:|--:|---|")
+        print("| kernels | factor | cells | mean | least | above 95 | below 60 |\n|---|--:|--:|--:|--:|--:|---|")
         kinds = defaultdict(lambda: defaultdict(list))
         factors = {}
         for r in rows:
@@ -128,9 +128,10 @@ def print_intervals(rows: list) -> None:
             factors[r["kind"]] = r["factor"]
         for kind, cells in kinds.items():
             held = {cell: sum(v) / len(v) for cell, v in cells.items()}
-            low = ", ".join(f"{short(gpu)} {precision} {v:.0f}" for (gpu, precision), v in sorted(held.items()) if v < 50)
+            low = ", ".join(f"{short(gpu)} {precision} {v:.0f}" for (gpu, precision), v in sorted(held.items()) if v < 60)
+            high = sum(v > 95 for v in held.values())
             print(f"| {kind} | {factors[kind]:.2f} | {len(held)} | {sum(held.values()) / len(held):.0f} | {min(held.values()):.0f} "
-                  f"| {low} |")
+                  f"| {high} | {low} |")
 
 
 def main() -> int:

@@ -36,6 +36,8 @@ struct Gemm {
   int64_t row_alignment = 8;
   int64_t trans_a = 0;  ///< 1: the first operand is stored as [k, m]
   int64_t trans_b = 0;  ///< 1: the second operand is stored as [n, k]
+  /// Whether the library's routine adds a bias (aten::addmm): it may choose other kernels for it.
+  bool adds_bias = false;
 
   static constexpr std::string_view kName = "gemm";
   static constexpr std::string_view kText = "{batch} x [{m}x{n}x{k}]";

@@ -70,7 +70,9 @@ std::vector<TensorSpec> infer_linear(const OpContext& context) {
 }
 
 void work_linear(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(gemm_kernel(context, linear_sizes(context)));
+  Gemm sizes = linear_sizes(context);
+  sizes.adds_bias = context.input_count() == 3;
+  kernels.push_back(gemm_kernel(context, sizes));
 }
 
 void backward_linear(GradientBuilder& g, const Node& node) {

@@ -58,21 +58,35 @@ std::string_view Coverages::unmeasured(const Kernel& kernel, const Coverage& cov
   return forms.empty() ? coverage.missing : last_form_name(forms);
 }
 
+namespace {
+
+IntervalLaw::Logs logs_of(const IntervalLaw& interval, const PrecisionWidths* widths,
+                          const Combination& combination, double size) {
+  const IntervalLaw::Logs logs = interval.at(size);
+  const double width = width_of(widths, combination);
+  return {width * logs.low, width * logs.high};
+}
+
+}  // namespace
+
 Spread spread_of(const Applied& applied, const Coverage& coverage, double size) {
   const IntervalLaw& unseen =
       coverage.in_class ? applied.residual->interval : *applied.unmeasured_class;
-  IntervalLaw::Logs logs = unseen.at(size);
+  const Combination& combination = coverage.combination;
+  IntervalLaw::Logs logs = logs_of(
+      unseen, coverage.in_class ? applied.sibling_widths : applied.class_widths, combination, size);
   if (coverage.in_class && applied.residual->devices.size() == 1) {
     // No other device of the class says how far such devices differ, so the interval is that of all
     // classes. A device of a measured class is no less certain than one of a class that was not.
-    const IntervalLaw::Logs most = applied.unmeasured_class->at(size);
+    const IntervalLaw::Logs most =
+        logs_of(*applied.unmeasured_class, applied.class_widths, combination, size);
     logs = {std::max(logs.low, most.low), std::min(logs.high, most.high)};
   }
   Spread spread{logs.low, logs.high, unseen.common_share};
   if (!coverage.on_nearest || applied.similarity <= kNegligible) return spread;
   const double weight = applied.similarity;
   const IntervalLaw& own = applied.nearest->interval;
-  const IntervalLaw::Logs own_logs = own.at(size);
+  const IntervalLaw::Logs own_logs = logs_of(own, &applied.nearest->widths, combination, size);
   spread.low += weight * (own_logs.low - spread.low);
   spread.high += weight * (own_logs.high - spread.high);
   spread.common_share += weight * (own.common_share - spread.common_share);

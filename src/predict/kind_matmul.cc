@@ -84,6 +84,7 @@ KernelKindDef matmul_kind() {
               [](const Kernel& kernel) { return kernel.is<Gemm>() && is_single_precision(kernel); },
           .law = single_precision_law,
           .features = Single::names(),
+          .learning = {.limited_by_power = true},
           .make =
               [](const Kernel& kernel, const Conditions&) {
                 return Single::values(ProductInputs{kernel, gemm_of(kernel)});

@@ -26,8 +26,9 @@ struct SingleKernels {
 SingleKernels single_kernels(const Gemm& gemm, const Chip& chip) {
   const MatmulConstants& c = chip.laws.matmul;
   const Architecture architecture = chip.gpu.architecture;
-  // On GP10x cards the files contradict each other: docs/accuracy.md.
-  if (!gemm.batched && architecture == Architecture::kPascal && chip.hbm)
+  // On GP10x cards the files contradict each other: docs/accuracy.md. Without a bias, the output
+  // layers of models run at the rate of other tiles.
+  if (gemm.adds_bias && architecture == Architecture::kPascal && chip.hbm)
     return {c.linear_pascal_tiles, true, true};
   if (!gemm.batched || chip.amd || architecture >= Architecture::kHopper) return {c.tiles};
   if (architecture >= Architecture::kAmpere) return {c.batched_ampere_tiles, false};
@@ -300,7 +301,16 @@ LawTime single_precision_law(const Kernel& kernel, const Chip& chip, const Condi
   return matrix.seconds < lanes.seconds ? matrix : lanes;
 }
 
+/// Whether NVIDIA's GPU multiplies 16 bits on its FP32 lanes: it has no matrix units, and sums in
+/// 32 bits, which frameworks ask for, have no packed instruction.
+bool runs_on_fp32_lanes(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
+  return !chip.amd && chip.gpu.matrix_instruction == MatrixInstruction::kNone &&
+         has_16_bits(kernel.compute_dtype()) && !conditions.half_sums;
+}
+
 LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
+  if (runs_on_fp32_lanes(kernel, chip, conditions))
+    return single_precision_law(kernel, chip, conditions);
   const Gemm gemm = gemm_of(kernel);
   const ProductSizes sizes(gemm);
   const DType dtype = kernel.compute_dtype();

@@ -67,6 +67,39 @@ TEST(SinglePrecisionLaw, PascalsLinearLayersWaitForSharedMemory) {
             linear + 0.1);
 }
 
+TEST(SinglePrecisionLaw, ProductsWithoutABiasRunFasterTilesOnPascal) {
+  const Device p100 = find_device("P100-PCIe");
+  const SizeList sizes = {{"m", 5124}, {"n", 9124}, {"k", 2560}};
+  const auto share = [&](const char* op) {
+    const Kernel kernel = kernel_of(op, DType::kFp32, sizes);
+    return static_cast<double>(kernel.flops) / p100.matmul_peak(DType::kFp32) /
+           law_seconds(kernel, p100);
+  };
+  EXPECT_NEAR(share("linear"), 0.70, 0.04);
+  EXPECT_NEAR(share("gemm"), 0.90, 0.04);
+}
+
+TEST(SinglePrecisionLaw, MaxwellAndPascalOfGraphicsReachTheShareOfOtherCards) {
+  const SizeList sizes = {{"m", 5124}, {"n", 9124}, {"k", 2560}};
+  for (const char* gpu : {"M40", "GTX Titan X", "Titan X", "GTX 1080 Ti"}) {
+    const Device device = find_device(gpu);
+    const Kernel kernel = kernel_of("gemm", DType::kFp32, sizes);
+    const double share = static_cast<double>(kernel.flops) / device.matmul_peak(DType::kFp32) /
+                         law_seconds(kernel, device);
+    EXPECT_NEAR(share, 0.88, 0.05) << gpu;
+  }
+}
+
+TEST(SinglePrecisionLaw, SixteenBitsOnNvidiasLanesHaveTheRateOfFp32) {
+  // P100's packed instructions have sums in 16 bits, which PyTorch does not ask for.
+  const Device p100 = find_device("P100-PCIe");
+  const SizeList sizes = {{"m", 4096}, {"n", 4096}, {"k", 2048}};
+  const Kernel half = kernel_of("gemm", DType::kFp16, sizes);
+  const double fp32 = law_seconds(kernel_of("gemm", DType::kFp32, sizes), p100);
+  EXPECT_NEAR(law_seconds(half, p100) / fp32, 1, 0.02);
+  EXPECT_LT(law_seconds(half, p100, {.half_sums = true}) / fp32, 0.7);
+}
+
 TEST(SinglePrecisionLaw, PascalsBlocksDriftApartInLongRows) {
   // Measured on P100: 0.75, 0.44 and 0.31 of the peak. The law is fitted on P4, too.
   const auto share = [](int64_t m, int64_t k) {

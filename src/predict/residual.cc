@@ -35,6 +35,15 @@ float known_share(const SoftwareForest& learned, const float* inputs) {
   return 1 / (1 + outside * outside / (kHalf * kHalf));
 }
 
+/// The share that counts of what the only measured device of a class taught. The board's power
+/// holds its long products back; those of a device with more power for its rate are not.
+float powered_share(const Signature& device, const MeasuredDevice& measured) {
+  constexpr size_t kPowerOverRate = kSignatureSize - 1;
+  constexpr float kAll = 0.3f, kNone = 0.7f;  // log2: 1.23 and 1.62 times the power
+  const float more = device[kPowerOverRate] - measured.signature[kPowerOverRate];
+  return std::clamp((kNone - more) / (kNone - kAll), 0.0f, 1.0f);
+}
+
 }  // namespace
 
 Applied applied_residual(const KindModel& model, KernelKind kind, const Device& device) {
@@ -45,6 +54,10 @@ Applied applied_residual(const KindModel& model, KernelKind kind, const Device& 
   const auto vendor = model.vendor_intervals.find(device.vendor);
   applied.unmeasured_class =
       vendor == model.vendor_intervals.end() ? &model.interval : &vendor->second;
+  const auto vendor_widths = model.vendor_widths.find(device.vendor);
+  applied.class_widths =
+      vendor_widths == model.vendor_widths.end() ? &model.class_widths : &vendor_widths->second;
+  applied.sibling_widths = &model.sibling_widths;
   if (applied.residual == nullptr) return applied;
   applied.own_class = applied.residual->of == class_of(device);
   const Signature signature = signature_of(device);
@@ -56,6 +69,8 @@ Applied applied_residual(const KindModel& model, KernelKind kind, const Device& 
     }
   }
   if (!applied.own_class) applied.similarity = 0;
+  if (kernel_kind_def(kind).learning.limited_by_power && applied.residual->devices.size() == 1)
+    applied.share = powered_share(signature, applied.residual->devices.front());
   return applied;
 }
 
@@ -80,7 +95,8 @@ void add_residual(const Applied& applied, Software software, InputRows inputs,
   std::vector<float> residuals(inputs.count, 0.0f);
   forest_add(learned->forest, inputs.data, inputs.width, inputs.count, 1.0f, residuals.data());
   for (size_t r = 0; r < inputs.count; ++r)
-    log_factors[r] += residuals[r] * known_share(*learned, &inputs.data[r * inputs.width]);
+    log_factors[r] +=
+        applied.share * residuals[r] * known_share(*learned, &inputs.data[r * inputs.width]);
 }
 
 CallOverhead call_overhead(const KindModel& model, KernelKind kind, const Device& device,

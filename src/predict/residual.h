@@ -16,11 +16,14 @@ struct Applied {
   const ClassResidual* residual = nullptr;  ///< nullptr: none, the law alone
   bool own_class = false;                   ///< else borrowed from another architecture
   bool libraries = false, apart = false;    ///< see ClassResidual::forest_of
+  float share = 1;                          ///< of the residual that counts
   /// How alike the device is to the most similar measured device of the class, and which that is.
   float similarity = 0;
   const MeasuredDevice* nearest = nullptr;
   /// The interval of forecasts for classes that were not measured.
   const IntervalLaw* unmeasured_class = nullptr;
+  /// Its widths by precision, and those of the class's interval; nullptr: none.
+  const PrecisionWidths *class_widths = nullptr, *sibling_widths = nullptr;
 };
 Applied applied_residual(const KindModel& model, KernelKind kind, const Device& device);
 

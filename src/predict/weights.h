@@ -13,6 +13,7 @@
 #include "predict/calibration.h"
 #include "predict/forest.h"
 #include "predict/interval.h"
+#include "predict/precision_width.h"
 #include "predict/similarity.h"
 #include "predict/trained_on.h"
 
@@ -53,6 +54,7 @@ struct MeasuredDevice {
   Signature signature{};
   std::vector<Combination> measured;  ///< that its rows hold
   IntervalLaw interval;               ///< of its held-out rows
+  PrecisionWidths widths;             ///< of these, by precision
   /// By operator, what a single call on the device's idle machine adds to a kernel's time in its
   /// measurements; wanted to compare with such measurements, not part of a forecast.
   std::map<std::string, double, std::less<>> call_overhead_s;
@@ -95,6 +97,10 @@ struct KindModel {
   /// By vendor, of devices of a class that was not measured.
   std::map<std::string, IntervalLaw, std::less<>> vendor_intervals;
   IntervalLaw interval;  ///< the same of any vendor
+  /// Widths of these by precision: by vendor, and of any vendor.
+  std::map<std::string, PrecisionWidths, std::less<>> vendor_widths;
+  PrecisionWidths class_widths;
+  PrecisionWidths sibling_widths;  ///< of devices of a class that was measured
   /// As in MeasuredDevice; what the machines of the measured devices say of others.
   CallOverhead call_overhead;
 

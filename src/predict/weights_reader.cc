@@ -50,6 +50,12 @@ class Reader {
     for (const auto& [vendor, interval] : json.at("vendor_intervals").items())
       model.vendor_intervals[vendor] = read_interval(interval);
     model.interval = read_interval(json.at("interval"));
+    model.class_widths = read_widths(json, "class_widths");
+    if (json.contains("vendor_widths")) {
+      for (const auto& [vendor, widths] : json.at("vendor_widths").items())
+        model.vendor_widths[vendor] = read_widths(widths);
+    }
+    model.sibling_widths = read_widths(json, "sibling_widths");
     const auto overhead = json.at("call_overhead_s").get<std::array<double, 3>>();
     model.call_overhead = {overhead[0], overhead[1], overhead[2]};
     model.trained_on = read_trained_on(json.at("trained_on"));
@@ -111,6 +117,7 @@ class Reader {
     device.signature = json.at("signature").get<Signature>();
     for (const Json& item : json.at("measured")) device.measured.push_back(read_combination(item));
     device.interval = read_interval(json.at("interval"));
+    device.widths = read_widths(json, "widths");
     for (const auto& [op, seconds] : json.at("call_overhead_s").items())
       device.call_overhead_s[op] = seconds.get<double>();
     return device;
@@ -187,6 +194,26 @@ class Reader {
     interval.common_share = json.at("common_share").get<double>();
     if (!interval.valid()) unusable_weights(where_, "an interval does not hold its forecast");
     return interval;
+  }
+
+  /// Weights of before have none.
+  PrecisionWidths read_widths(const Json& json, const char* key) const {
+    return json.contains(key) ? read_widths(json.at(key)) : PrecisionWidths{};
+  }
+
+  PrecisionWidths read_widths(const Json& json) const {
+    constexpr double kMost = 100;
+    PrecisionWidths widths;
+    for (const Json& item : json) {
+      const std::optional<Combination> of =
+          combination_of_words("pytorch", item.at(0).get<std::string>(),
+                               item.at(1).get<std::string>(), item.at(2).get<std::string>());
+      const auto factor = item.at(3).get<double>();
+      if (!of || !(factor > 0 && factor < kMost))
+        unusable_weights(where_, "a width of an interval is impossible");
+      widths.push_back({of->dtype, of->kv_dtype, of->scheme, factor});
+    }
+    return widths;
   }
 
   std::string_view rest_;  ///< of the payload

@@ -26,6 +26,14 @@ Json interval_header(const IntervalLaw& interval) {
           {"common_share", interval.common_share}};
 }
 
+Json widths_of(const PrecisionWidths& widths) {
+  Json list = Json::array();
+  for (const PrecisionWidth& w : widths)
+    list.push_back(
+        {dtype_name(w.dtype), dtype_name(w.kv_dtype), scheme_info(w.scheme).name, w.factor});
+  return list;
+}
+
 Json trained_on_header(const TrainedOn& trained) {
   return {{"operators", trained.operators},
           {"vendors", trained.vendors},
@@ -39,6 +47,7 @@ Json devices_of(const std::vector<MeasuredDevice>& devices) {
                     {"signature", device.signature},
                     {"measured", combinations_of(device.measured)},
                     {"interval", interval_header(device.interval)},
+                    {"widths", widths_of(device.widths)},
                     {"call_overhead_s", device.call_overhead_s}});
   return list;
 }
@@ -47,6 +56,9 @@ Json kind_header(const KindModel& model, KernelKind kind) {
   Json vendor_intervals = Json::object();
   for (const auto& [vendor, interval] : model.vendor_intervals)
     vendor_intervals[vendor] = interval_header(interval);
+  Json vendor_widths = Json::object();
+  for (const auto& [vendor, widths] : model.vendor_widths)
+    vendor_widths[vendor] = widths_of(widths);
   Json classes = Json::array();
   for (const ClassResidual& c : model.classes)
     classes.push_back({{"architecture", choice_word(c.of.architecture)},
@@ -64,6 +76,9 @@ Json kind_header(const KindModel& model, KernelKind kind) {
           {"maximum", model.maximum},
           {"vendor_intervals", vendor_intervals},
           {"interval", interval_header(model.interval)},
+          {"vendor_widths", vendor_widths},
+          {"class_widths", widths_of(model.class_widths)},
+          {"sibling_widths", widths_of(model.sibling_widths)},
           {"call_overhead_s",
            {model.call_overhead.seconds, model.call_overhead.low_s, model.call_overhead.high_s}}};
 }

@@ -2,11 +2,14 @@
 
 // Intervals from the errors of rows that forests did not see.
 
+#include <map>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "devices/device.h"
 #include "predict/interval.h"
+#include "predict/precision_width.h"
 #include "predict/trained_on.h"
 
 namespace tilecast {
@@ -51,8 +54,13 @@ struct UnseenCell {
 /// How much wider such an interval must be: a factor on its logarithms.
 struct UnseenFit {
   double factor = 1;
-  bool enough = true;             ///< else the largest factor holds less than it should
-  std::vector<UnseenCell> cells;  ///< with that factor
+  /// By precision, in addition; none where they would hold left-out cells no better.
+  PrecisionWidths widths;
+  /// The same by vendor, from architectures of the vendor where any has the precision.
+  std::map<std::string, PrecisionWidths, std::less<>> vendor_widths;
+  bool enough = true;  ///< else the largest factor holds less than it should
+  /// With that factor, and the widths that cells of other architectures or devices say.
+  std::vector<UnseenCell> cells;
 };
 
 /// The interval of devices that were not measured: on each side at least half as wide as on the
@@ -73,6 +81,10 @@ UnseenFit fit_siblings(const Spread& siblings, std::span<const Device> devices);
 /// The share of such devices that the interval of left-out classes holds, with its factor.
 UnseenFit siblings_by_classes(const Spread& siblings, const Spread& classes, double factor,
                               std::span<const Device> devices);
+
+/// How much wider, or narrower, the interval of a measured device must be to hold 80 % of its rows
+/// of each precision.
+PrecisionWidths widths_of_rows(const Spread& rows, const IntervalLaw& interval);
 
 IntervalLaw scaled(IntervalLaw interval, double factor);
 

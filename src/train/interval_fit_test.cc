@@ -122,6 +122,50 @@ TEST_F(FamiliesTest, APrecisionThatIsFarOffWidensTheIntervalOfAll) {
   EXPECT_LT(mean_inside(fit), kMostUnseenCoverage + 0.03);
 }
 
+TEST_F(FamiliesTest, APrecisionThatScattersMoreOnOthersIsWider) {
+  Spread rows;
+  const auto add = [&](const Spread& more) { rows.insert(rows.end(), more.begin(), more.end()); };
+  for (const size_t device : {0u, 1u, 2u}) {
+    add(rows_of(device, 0, 0.1));
+    add(rows_of(device, 0, 0.4, kFp8));
+  }
+  const UnseenFit fit = fit_families(rows, rows, devices_);
+  ASSERT_EQ(fit.widths.size(), 2u);
+  const double narrow = width_of(&fit.widths, kBf16), wide = width_of(&fit.widths, kFp8);
+  EXPECT_LT(narrow, 1);
+  EXPECT_GT(wide, 1.1);
+  // Three architectures say it: three quarters of the ratio's logarithm count.
+  EXPECT_NEAR(std::log(wide / narrow), 0.75 * std::log(4), 0.05);
+  EXPECT_EQ(fit.vendor_widths.at("nvidia"), fit.widths);
+  Combination int8 = kBf16;
+  int8.scheme = QuantScheme::kInt8;
+  EXPECT_EQ(width_of(&fit.widths, int8), 1) << "nobody measured it";
+}
+
+TEST_F(FamiliesTest, WidthsThatHoldTheLeftOutNoBetterAreNone) {
+  // FP8 scatters more on one architecture and less on another: that says nothing of the third.
+  Spread rows = joined({rows_of(0, 0, 0.1, kFp8), rows_of(1, 0, 0.4, kFp8)});
+  for (const size_t device : {0u, 1u, 2u}) {
+    const Spread more = rows_of(device, 0, 0.2);
+    rows.insert(rows.end(), more.begin(), more.end());
+  }
+  const UnseenFit fit = fit_families(rows, rows, devices_);
+  EXPECT_TRUE(fit.widths.empty());
+  EXPECT_TRUE(fit.vendor_widths.empty());
+  EXPECT_EQ(fit.cells.size(), 5u);
+}
+
+TEST(WidthsOfRows, HoldFourFifthsOfEachPrecision) {
+  const Spread rows = joined({rows_of(0, 0, 0.1), rows_of(0, 0, 0.4, kFp8)});
+  const IntervalLaw interval = interval_of(rows, 1);
+  const PrecisionWidths widths = widths_of_rows(rows, interval);
+  ASSERT_EQ(widths.size(), 2u);
+  const double high = interval.at(5).high;
+  EXPECT_NEAR(width_of(&widths, kBf16) * high, 0.08, 0.005);
+  EXPECT_NEAR(width_of(&widths, kFp8) * high, 0.32, 0.02);
+  EXPECT_TRUE(widths_of_rows({}, interval).empty());
+}
+
 TEST(BothWays, NoSideIsLessThanHalfOfTheOther) {
   const IntervalLaw interval{.low_log = {-0.01, -0.3, -0.2}, .high_log = {0.4, 0.1, 0.2}};
   const IntervalLaw wide = both_ways(interval);

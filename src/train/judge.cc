@@ -163,10 +163,13 @@ void set_intervals(WeightsJob& job, KernelKind kind, KindModel& model,
         scaled(unmeasured_interval(found.classes, found.seen, known.size()), families.factor);
   model.interval =
       scaled(unmeasured_interval(all.classes, all.seen, known.size()), families.factor);
+  model.class_widths = families.widths;
+  model.vendor_widths = families.vendor_widths;
   job.intervals.push_back({kind, "architecture", families});
   UnseenFit siblings = fit_siblings(all.devices, known);
   const bool by_class = !all.devices.empty() && siblings.enough;
   if (!by_class) siblings = siblings_by_classes(all.devices, all.classes, families.factor, known);
+  model.sibling_widths = siblings.widths;
   job.intervals.push_back({kind, "gpu", siblings});
   for (ClassResidual& residual : model.classes) {
     const auto own = classes.find(residual.of);
@@ -192,7 +195,10 @@ void judge_kind(WeightsJob& job, KernelKind kind, Errors& errors) {
       Spread own;
       collect(job, kind, model, device, true, errors.held_out, own);
       const bool enough = own.size() >= kFewestOfSize;
-      if (enough) measured.interval = interval_of(own, devices);
+      if (enough) {
+        measured.interval = interval_of(own, devices);
+        measured.widths = widths_of_rows(own, measured.interval);
+      }
       if (!enough) few.insert(measured.source);
       append(own, vendor.seen);
       if (!job.options.leave_one_out) continue;
