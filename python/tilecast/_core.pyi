@@ -122,7 +122,7 @@ class TrainingRun(Record):
     """null: `carbon_g_per_kwh` is not given [kg]"""
 
 class Power(Record):
-    """Power and energy of the GPUs' boards, and what they cost; hosts, switches and cooling are not among them."""
+    """Power and energy of the GPUs' boards, and what they cost; servers and cooling have fields of their own."""
     power_w: float
     """of one GPU, the mean of its time; of a server under load, also while it waits [W]"""
     power_low_w: float
@@ -143,6 +143,8 @@ class Power(Record):
     """of the multiprocessors; where power holds it back, the mean [Hz]"""
     held_back: bool
     """the limit holds the clock below the highest one"""
+    power_coverage: float
+    """share of the time in kernels whose power was measured on a card of the class, and in waits of such cards; the interval is wider where it is small"""
     energy_per_token_j: float | None
     """null: the input is not tokens [J]"""
     tokens_per_kwh: float | None
@@ -155,6 +157,12 @@ class Power(Record):
     """of energy_j at `carbon_g_per_kwh`; null: not given [g]"""
     cost_per_million_tokens: float | None
     """both costs, as far as prices were given; null: no price, or the input is not tokens"""
+    server_energy_j: float | None
+    """of the nodes beside their GPUs, by `server_w` of the cluster file, in the share of their GPUs that take part; null: the file does not state it [J]"""
+    facility_energy_j: float | None
+    """of GPUs and servers with cooling and power supply, by `pue` of the cluster file; null: the file does not state it [J]"""
+    facility_energy_cost: float | None
+    """of facility_energy_j at `price_per_kwh`, in place of energy_cost, which has the GPUs' boards only; null: no price, or no pue"""
 
 class MemoryParts(Record):
     """Bytes by what they are for."""
@@ -1033,6 +1041,16 @@ class ComparedGpu(Record):
     """parameters of the model"""
     utilization_ratio: float | None
     """FLOPs / (latency x peak FLOP/s of the device for the dtype)"""
+    power_w: float | None
+    """of one GPU's board, the mean of its time [W]"""
+    energy_j: float | None
+    """of all GPUs' boards: of a pass or step, of a batch of generated text, of a request of a server under load [J]"""
+    energy_per_token_j: float | None
+    """that of a token [J]"""
+    cost: float | None
+    """of energy_j's work: GPUs and energy, as far as prices were given"""
+    cost_per_million_tokens: float | None
+    """the same of tokens"""
     peak_bytes: int | None
     """memory of one rank [bytes]"""
     fits: bool | None
@@ -1424,8 +1442,14 @@ class TrainingCandidate(Record):
     """of a simulated step [1/s]"""
     images_per_s: float | None
     """of a simulated step of a model of images [1/s]"""
+    power_w: float | None
+    """of one GPU; only of ranked candidates, as the next two [W]"""
+    energy_j: float | None
+    """of a step, of all GPUs' boards [J]"""
+    energy_per_token_j: float | None
+    """of a token, of all GPUs' boards [J]"""
     cost_of_step: float | None
-    """in the unit of the price, of a simulated step"""
+    """in the unit of the price, of a simulated step; of ranked candidates with the energy, where it has a price"""
 
 class PlanAlternative(Record):
     """The best candidate that has another value of one option than the first."""
@@ -1590,6 +1614,10 @@ class ServingCandidate(Record):
     """of all GPUs, idle ones too, in the unit of the price"""
     cost_of_million_tokens: float | None
     """in the unit of the price"""
+    power_w: float | None
+    """of one GPU; only of rows with an interval, as the next [W]"""
+    energy_per_token_j: float | None
+    """of an output token, of all GPUs' boards [J]"""
     ttft_low_s: float | None
     """80 % interval, as the next; only of the rows that tables list: the first ten, the front, the alternatives, the best of each kind of GPU [s]"""
     ttft_high_s: float | None
@@ -2122,6 +2150,8 @@ class ServerErrors(Record):
     """geometric mean of forecast / measured"""
     coverage_percent: float
     """share of rows inside the 80 % interval [%]"""
+    kendall_tau: float | None
+    """of the ranks of the rows by forecast and by measured figure; null: all are equal"""
 
 class ServerPoint(Record):
     """A measured server beside its forecast."""
@@ -2187,6 +2217,24 @@ class ServerPoint(Record):
     """80 % interval [1/s]"""
     tokens_per_s_per_gpu_high: float | None
     """80 % interval [1/s]"""
+    power_measured_w: float | None
+    """of one GPU, measured [W]"""
+    power_w: float | None
+    """of one GPU, forecast [W]"""
+    power_low_w: float | None
+    """80 % interval [W]"""
+    power_high_w: float | None
+    """80 % interval [W]"""
+    energy_per_token_measured_j: float | None
+    """of all GPUs for an output token, measured [J]"""
+    energy_per_token_j: float | None
+    """of all GPUs for an output token, forecast [J]"""
+    energy_per_token_low_j: float | None
+    """80 % interval [J]"""
+    energy_per_token_high_j: float | None
+    """80 % interval [J]"""
+    energy_per_token_at_measured_rate_j: float | None
+    """of all GPUs: the forecast watts over the measured tokens a second [J]"""
     options: str
     """further ones of the forecast: option=value, separated by spaces"""
 
@@ -2615,6 +2663,10 @@ class PlaceOption(Record):
     """time of all its steps there; null: it has no number of steps [s]"""
     cost: float | None
     """of all its steps there, in the unit of the prices"""
+    power_w: float | None
+    """of all its GPUs' boards there; null: it is not forecast [W]"""
+    energy_j: float | None
+    """of all its steps there; null: not forecast, or no number of steps [J]"""
     memory_bytes: int
     """peak on each GPU [bytes]"""
     fits: bool
@@ -2673,7 +2725,7 @@ class AllocationForecast(Record):
     objective: str
     """what it is best for"""
     value: float | None
-    """of the objective: throughput a sum of relative speeds, makespan seconds, fairness and finish-time ratios to an equal share, cost in the unit of the prices, deadline a sum of weights; null: no job can run"""
+    """of the objective: throughput a sum of relative speeds, makespan seconds, fairness and finish-time ratios to an equal share, cost in the unit of the prices, deadline a sum of weights, energy joules; null: no job can run"""
     blind_value: float | None
     """the value of the best allocation that does not tell kinds of GPU apart: it divides each job's time among them as the pool is divided; null: with whole"""
     whole: bool
@@ -2929,7 +2981,7 @@ class ForecastKeywords(TypedDict, total=False):
     host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
-    power_cap_w: float | None
+    power_cap_w: float | str | None
     price_per_gpu_hour: float | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
@@ -3035,7 +3087,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
-    power_cap_w: float | None
+    power_cap_w: float | str | None
     price_per_gpu_hour: float | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
@@ -3143,7 +3195,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
-    power_cap_w: float | None
+    power_cap_w: float | str | None
     price_per_gpu_hour: float | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
@@ -3251,7 +3303,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
-    power_cap_w: float | None
+    power_cap_w: float | str | None
     price_per_gpu_hour: float | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
@@ -3359,7 +3411,7 @@ class OccupancyKeywords(TypedDict, total=False):
     host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
-    power_cap_w: float | None
+    power_cap_w: float | str | None
     price_per_gpu_hour: float | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
@@ -3472,7 +3524,7 @@ class CompareKeywords(TypedDict, total=False):
     host: Literal["fast", "typical", "slow"] | None
     images: int | None
     image_size: int | None
-    power_cap_w: float | None
+    power_cap_w: float | str | None
     price_per_gpu_hour: float | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
@@ -3676,8 +3728,10 @@ class PlanKeywords(TypedDict, total=False):
     bucket_cap_mb: float | None
     lora_dtype: Literal["as-model", "fp32"] | None
     predictor: Literal["learned", "roofline"] | None
+    power_cap_w: float | str | None
+    price_per_kwh: float | None
     host_launch_us: float | None
-    objective: Literal["time", "cost", "memory"] | None
+    objective: Literal["time", "cost", "memory", "energy"] | None
     memory_reserve: float | None
     top: int | None
     cp: int | Sequence[int] | None
@@ -3790,7 +3844,7 @@ class TraceKeywords(TypedDict, total=False):
     max_seconds: float | None
 
 class AllocateKeywords(TypedDict, total=False):
-    objective: Literal["throughput", "makespan", "fairness", "finish-time", "cost", "deadline"] | None
+    objective: Literal["throughput", "makespan", "fairness", "finish-time", "cost", "deadline", "energy"] | None
     share: bool | None
     how: Literal["time-slice", "mps", "streams"] | None
     whole: bool | None

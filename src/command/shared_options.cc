@@ -94,7 +94,8 @@ CommandOption command_option(const OptionDef& option, SetValue set) {
       made.type = ValueType::kWhole;
       break;
     case OptionType::kNumber:
-      made.type = ValueType::kNumber;
+      // "W|best": a number or a word.
+      if (option.value.find('|') == std::string::npos) made.type = ValueType::kNumber;
       break;
     case OptionType::kText:
       break;

@@ -199,7 +199,9 @@ std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
                   "GPU, and what a program can use there",
                   time));
   if (has_total(c, &ForecastTotals::power_w))
-    note("W: mean power of one GPU's board; J: of all GPUs, as $ of what prices were given for");
+    note(std::string("W: mean power of one GPU's board; J: energy of all of them") +
+         (has_total(c, &ForecastTotals::cost) ? "; $: cost, as far as prices were given" : "") +
+         "; narrow tables leave columns out");
   if (server) note("TTFT, TPOT: 99th percentiles of the steady part");
   if (has_goodput(c)) note("good/s: requests a second that meet the limits on TTFT and TPOT");
   if (any([](const ComparedGpu& row) { return row.overlaps_row_above.value_or(false); }))
@@ -246,7 +248,7 @@ std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
     fit.push_back(row.fits());
   }
   table.fit = {Fit::kFront};
-  table = in_one_line(std::move(table), style, 0, {"W", "$/Mtok", "$"});
+  table = in_one_line(std::move(table), style, 0, {"W", "J/tok", "J", "$/Mtok", "$"});
   const size_t memory = table.header.size() - 1;
   table.color = [&](size_t row, size_t column) {
     return column == memory && !fit[row] ? Color::kRed : Color::kNone;

@@ -1,7 +1,15 @@
 // The options of power, energy and what they cost.
 
+#include <fmt/format.h>
+
+#include <optional>
+#include <string>
+
+#include "base/number.h"
+#include "base/text.h"
 #include "request/access.h"
 #include "request/option_tables.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 
@@ -11,11 +19,16 @@ constexpr const char* kBest = "best";
 
 /// A number of watts, or "best".
 OptionAccess power_cap() {
-  OptionAccess access;
+  OptionAccess access{.type = OptionType::kNumber};
   access.set = [](Request& request, const OptionDef& option, const std::string& text) {
+    std::optional<double> cap_w;
+    if (text != kBest && !parse_number<double>(text))
+      throw Error(ErrorKind::kInput,
+                  fmt::format("`{}`: expected a number of watts, or {}, found '{}'", option.name,
+                              kBest, shown_name(text)));
+    if (text != kBest) cap_w = number_value(option, text);
     request.energy.best_power_cap = text == kBest;
-    request.energy.power_cap_w.reset();
-    if (text != kBest) request.energy.power_cap_w = number_value(option, text);
+    request.energy.power_cap_w = cap_w;
   };
   access.get = [](const Request& request, const OptionDef&) -> std::string {
     if (request.energy.best_power_cap) return kBest;
