@@ -2525,7 +2525,7 @@ class TracedOperator(Record):
     """of all calls [s]"""
     share: float
     """of the time of all kernels"""
-    forecast_s: Interval | None
+    forecast: Interval | None
     """what a call should take on this GPU [s]"""
     ratio: float
     """measured over forecast; 0: there is no forecast"""
@@ -2545,7 +2545,7 @@ class TracedOperator(Record):
     """why, as far as the trace tells; empty: it is not slow"""
     gain_s: float
     """what all calls would save at the forecast time [s]"""
-    carried_s: Interval | None
+    carried: Interval | None
     """what a call takes on the other GPU [s]"""
 
 class CarriedTrace(Record):
