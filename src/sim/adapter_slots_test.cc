@@ -115,6 +115,16 @@ TEST(Adapters, StepsThatAreTakenAtOnceGiveTheSameTimes) {
   }
 }
 
+TEST(Adapters, RequestsThatWaitForAPlaceDoNotEndTheSimulation) {
+  // Each adapter's requests wait for those of all adapters before it, a step each.
+  ServingLoad load;
+  for (int64_t i = 0; i < 2000; ++i) load.requests.push_back(with_adapter(0, 4, 20, i % 200));
+  const ServingResult result =
+      simulate_serving(load, adapter_limits("vllm", 1), [](const ServingBatch&) { return 1.0; });
+  EXPECT_EQ(result.adapter_loads, 200);
+  EXPECT_EQ(result.requests.size(), 2000U);
+}
+
 TEST(Adapters, AreDrawnEvenlyOrByAPowerLaw) {
   constexpr size_t kRequests = 40'000;
   const auto shares = [](double skew) {

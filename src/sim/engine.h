@@ -125,7 +125,7 @@ class Engine {
                          const ServingBatch& batch) const;
   int64_t tokens_after(const ServedRequest& request, int64_t steps) const;
   void grow(Lane& lane);
-  void limit_work(const Lane& lane);
+  void limit_work(Lane& lane);
   bool advance_request(ServerState& state, const Scheduled& s, int64_t steps, double at_s);
 
   const ServerPool& pool_;

@@ -99,7 +99,8 @@ struct ServerState {
   std::optional<size_t> chunked;  ///< SGLang: the prompt that is computed in part
   int64_t held_steps = 0;         ///< TensorRT-LLM: for which prompts that could start have waited
   bool holds = false;             ///< TensorRT-LLM: prompts that could start wait in this step
-  int64_t passed_over = 0;  ///< times that a request was not started for want of an adapter's place
+  /// Times that a request was not started for want of an adapter's place, since the last step.
+  int64_t passed_over = 0;
   double new_token_ratio = 0;  ///< SGLang: share of the outputs that admission expects
 
   /// Throws Error{kUnsupported} where the software has no scheduler of requests.
