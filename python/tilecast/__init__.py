@@ -59,8 +59,8 @@ def forecast_many(table, *, threads=0, weights=None, calibration=None, **options
 def trace(trace, gpu=None, **options):
     """What a profile of PyTorch shows, beside what it should take, and on another GPU.
 
-    trace: the path of a trace (.json, .json.gz), or a torch.profiler.profile that has ended; of the latter record_shapes=True
-        gives operators their forecasts.
+    trace: the path of a trace (.json, .json.gz), or a torch.profiler.profile that has ended; with record_shapes=True its operators
+        have forecasts. PyTorch exports a profile once: to keep the trace, export it and give the path.
     gpu: the GPU to carry it to. options: as of `tilecast trace`.
 
     The result is a TraceReport; times are in seconds. Raises InputError for what is no trace.
