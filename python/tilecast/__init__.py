@@ -29,7 +29,7 @@ except ImportError as error:
 from ._core import (  # noqa: E402
     Forecaster, ForecastTable, __version__, allocate, calibrate, calibrate_pairs, clusters, collective, compare, compare_gpus, data_file, doctor,
     evaluate, forecast, gpus, kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, shard, share, step_operations, suggest_kernels,
-    sweep, trace, train, tune,
+    sweep, train, tune,
 )
 from ._errors import Error, InputError, InternalError, IoError, NotFoundError, UnsupportedError  # noqa: E402
 
@@ -54,6 +54,25 @@ def forecast_many(table, *, threads=0, weights=None, calibration=None, **options
     """
     forecaster = Forecaster(weights or "", calibration or "") if weights or calibration else _core.default_forecaster()
     return forecaster.forecast_many(table, threads=threads, **options)
+
+
+def trace(trace, gpu=None, **options):
+    """What a profile of PyTorch shows, beside what it should take, and on another GPU.
+
+    trace: the path of a trace (.json, .json.gz), or a torch.profiler.profile that has ended; with record_shapes=True its operators
+        have forecasts. PyTorch exports a profile once: to keep the trace, export it and give the path.
+    gpu: the GPU to carry it to. options: as of `tilecast trace`.
+
+    The result is a TraceReport; times are in seconds. Raises InputError for what is no trace.
+    """
+    if not hasattr(trace, "export_chrome_trace"):
+        return _core.trace(trace, gpu, **options)
+    import os
+    import tempfile
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "profile.json.gz")
+        trace.export_chrome_trace(path)
+        return _core.trace(path, gpu, **options)
 
 
 def load_model(model, *, inputs=None, mode=None):

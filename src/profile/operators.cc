@@ -63,6 +63,10 @@ Surroundings surroundings(const std::vector<const DeviceEvent*>& stream, size_t 
 void infer_calls(ProfilerTrace& trace) {
   constexpr int32_t kSeveral = -2;
   constexpr size_t kRadii[] = {4, 2, 1, 0};
+  if (std::none_of(trace.events.begin(), trace.events.end(), [](const DeviceEvent& event) {
+        return event.call < 0 && event.work == DeviceWork::kKernel;
+      }))
+    return;
   std::map<std::pair<int32_t, int32_t>, std::vector<DeviceEvent*>> streams;
   for (DeviceEvent& event : trace.events)
     if (event.work == DeviceWork::kKernel) streams[{event.device, event.stream}].push_back(&event);

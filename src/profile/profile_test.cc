@@ -266,6 +266,25 @@ TEST(Timeline, AHostThatWaitedForTheGpuIsSynchronization) {
   EXPECT_NEAR(busy.idle[0].seconds, 20e-6, 1e-12);
 }
 
+TEST(Timeline, StepsHaveTheWorkThatTheyLaunched) {
+  const auto mark = [](const char* name, int ts) {
+    return R"({"ph": "X", "cat": "user_annotation", "name": ")" + std::string(name) +
+           R"(", "pid": 1, "tid": 1, "ts": )" + std::to_string(ts) + R"(, "dur": 40, "args": {}})";
+  };
+  const ProfilerTrace trace = parse_profiler_trace(
+      h100_trace(
+          mark("ProfilerStep#1", 100) + "," + mark("ProfilerStep#2", 150) + "," +
+          call_event("cudaLaunchKernel", 1, 110, 5) + "," + kernel_event("a", -1, 1, 160, 20) +
+          "," + call_event("cudaLaunchKernel", 2, 160, 5) + "," +
+          kernel_event("b", -1, 2, 180, 30) + "," + call_event("cudaLaunchKernel", 3, 195, 5) +
+          "," + kernel_event("c", -1, 3, 210, 10)),
+      "t.json");
+  const std::vector<TracedStep> steps = step_times(trace);
+  ASSERT_EQ(steps.size(), 2u);
+  EXPECT_NEAR(steps[0].busy_s, 20e-6, 1e-12) << "launched before the second step began";
+  EXPECT_NEAR(steps[1].busy_s, 30e-6, 1e-12) << "the last was launched after both";
+}
+
 std::vector<int64_t> durations_of(const ProfilerTrace& trace, double factor) {
   std::vector<int64_t> durations;
   for (const DeviceEvent& event : trace.events)

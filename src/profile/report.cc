@@ -186,9 +186,10 @@ void add_warnings(TraceReport& report, const ReadTrace& one) {
     report.warnings.push_back(fmt::format("{} events without a valid time were left out",
                                           format_integer(trace.odd_events)));
   if (trace.events.empty()) {
-    report.warnings.emplace_back(
-        "the trace has no work of a GPU: profile with activities=[ProfilerActivity.CPU, "
-        "ProfilerActivity.CUDA]");
+    report.warnings.emplace_back(trace.cut_off
+                                     ? "the part of it that was read has no work of a GPU"
+                                     : "the trace has no work of a GPU: profile with "
+                                       "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
     return;
   }
   if (!one.device)

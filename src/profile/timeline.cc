@@ -94,15 +94,22 @@ TracedBusy busy_time(const ProfilerTrace& trace, const TraceSpan& span) {
 
 std::vector<TracedStep> step_times(const ProfilerTrace& trace) {
   std::vector<TracedStep> steps;
-  for (const ProfilerStep& step : trace.steps) {
-    const auto launched = [&](const DeviceEvent& event) {
-      if (event.launch < 0) return false;
-      const int64_t at = trace.runtime[static_cast<size_t>(event.launch)].start_ns;
-      return at >= step.start_ns && at < step.end_ns();
-    };
-    steps.push_back({step.name, static_cast<double>(step.duration_ns) / 1e9,
-                     static_cast<double>(union_ns(trace, launched)) / 1e9});
+  for (const ProfilerStep& step : trace.steps)
+    steps.push_back({step.name, static_cast<double>(step.duration_ns) / 1e9, 0});
+  std::vector<int64_t> busy_ns(steps.size(), 0), ends(steps.size(), 0);
+  for (const DeviceEvent& event : trace.events) {
+    if (event.launch < 0) continue;
+    // The last step that began before the launch; steps do not overlap.
+    const int64_t at = trace.runtime[static_cast<size_t>(event.launch)].start_ns;
+    const auto later =
+        std::upper_bound(trace.steps.begin(), trace.steps.end(), at,
+                         [](int64_t t, const ProfilerStep& step) { return t < step.start_ns; });
+    if (later == trace.steps.begin() || at >= std::prev(later)->end_ns()) continue;
+    const auto i = static_cast<size_t>(std::prev(later) - trace.steps.begin());
+    busy_ns[i] += std::max<int64_t>(0, event.end_ns() - std::max(ends[i], event.start_ns));
+    ends[i] = std::max(ends[i], event.end_ns());
   }
+  for (size_t i = 0; i < steps.size(); ++i) steps[i].busy_s = static_cast<double>(busy_ns[i]) / 1e9;
   return steps;
 }
 

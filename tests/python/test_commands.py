@@ -1,4 +1,5 @@
 """Every command, asked on the command line and in Python: the same JSON."""
+import gzip
 import json
 import os
 import pathlib
@@ -107,6 +108,15 @@ class Commands(unittest.TestCase):
             self.assertGreater(report.carried.span_s, 0)
             self.check(["trace", str(path), "--gpu", "A100"], report)
 
+            class Profile:
+                """As torch.profiler.profile."""
+                def export_chrome_trace(self, to):
+                    with gzip.open(to, "wb") as file:
+                        file.write(path.read_bytes())
+
+            direct = tilecast.trace(Profile())
+            self.assertEqual([op.measured_s for op in direct.operators], [op.measured_s for op in report.operators])
+
     def test_allocate(self):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder) / "jobs.json"
@@ -186,7 +196,7 @@ class Commands(unittest.TestCase):
         asked = {"compare_gpus": "forecast", "memory_timeline": "forecast", "step_operations": "forecast", "occupancy": "forecast",
                  "suggest_kernels": "calibrate", "calibrate_pairs": "calibrate"}
         for function in ("forecast", "compare", "compare_gpus", "memory_timeline", "kernel", "collective", "plan", "shard", "evaluate", "train",
-                         "calibrate", "suggest_kernels", "calibrate_pairs", "tune", "sweep", "share", "allocate"):
+                         "calibrate", "suggest_kernels", "calibrate_pairs", "tune", "sweep", "share", "trace", "allocate"):
             text = self.run_command(asked.get(function, function), "--help-all").lower()
             for option in tilecast.options(function):
                 name = option.name.replace("_", "-")
