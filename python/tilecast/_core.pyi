@@ -1879,6 +1879,21 @@ class EvaluationModel(Record):
     error_percent: float
     """absolute error [%]"""
 
+class EvaluationPeak(Record):
+    """The error of one measured peak of memory."""
+    gpu: str
+    """id of the GPU"""
+    model: str
+    """its name, or that of the run"""
+    option: str
+    """its group"""
+    measured_bytes: int
+    """measured, of tensors on the last rank [bytes]"""
+    forecast_bytes: int
+    """forecast of the same [bytes]"""
+    error_percent: float
+    """absolute error [%]"""
+
 class EvaluationPoint(Record):
     """One measured kernel or collective beside its forecast."""
     gpu: str
@@ -1910,6 +1925,8 @@ class Evaluation(Record):
     """errors of kernels"""
     models: list[EvaluationModel]
     """errors of whole models"""
+    peaks: list[EvaluationPeak]
+    """errors of peaks of memory in training"""
     points: list[EvaluationPoint]
     """the measured kernels of the largest errors, as many as `points` asks for"""
     points_left_out: int
@@ -2778,14 +2795,18 @@ class ForecastKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -2801,6 +2822,9 @@ class ForecastKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -2809,7 +2833,6 @@ class ForecastKeywords(TypedDict, total=False):
     slow_ranks: str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -2879,14 +2902,18 @@ class CompareGpusKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -2902,6 +2929,9 @@ class CompareGpusKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -2911,7 +2941,6 @@ class CompareGpusKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -2982,14 +3011,18 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3005,6 +3038,9 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3014,7 +3050,6 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3085,14 +3120,18 @@ class StepOperationsKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3108,6 +3147,9 @@ class StepOperationsKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3117,7 +3159,6 @@ class StepOperationsKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3188,14 +3229,18 @@ class OccupancyKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3211,6 +3256,9 @@ class OccupancyKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3220,7 +3268,6 @@ class OccupancyKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3296,14 +3343,18 @@ class CompareKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3319,6 +3370,9 @@ class CompareKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3328,7 +3382,6 @@ class CompareKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3382,7 +3435,7 @@ class CompareKeywords(TypedDict, total=False):
 
 class KernelKeywords(TypedDict, total=False):
     dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave", "aiter"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave", "aiter", "megatron"] | None
     warm: bool | None
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
@@ -3451,7 +3504,7 @@ class CollectiveKeywords(TypedDict, total=False):
     nodes: int | None
     concurrent: int | None
     dtype: str | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -3492,7 +3545,7 @@ class PlanKeywords(TypedDict, total=False):
     checkpointing: int | str | Sequence[int | str] | None
     sequence_parallel: int | str | Sequence[int | str] | None
     output: int | str | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
@@ -3607,7 +3660,7 @@ class SuggestKernelsKeywords(TypedDict, total=False):
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     prompt: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
     weights: Path | None
