@@ -1930,6 +1930,21 @@ class EvaluationModel(Record):
     error_percent: float
     """absolute error [%]"""
 
+class EvaluationPeak(Record):
+    """The error of one measured peak of memory."""
+    gpu: str
+    """id of the GPU"""
+    model: str
+    """its name, or that of the run"""
+    option: str
+    """its group"""
+    measured_bytes: int
+    """measured, of tensors on the last rank [bytes]"""
+    forecast_bytes: int
+    """forecast of the same [bytes]"""
+    error_percent: float
+    """absolute error [%]"""
+
 class EvaluationPoint(Record):
     """One measured kernel or collective beside its forecast."""
     gpu: str
@@ -1961,6 +1976,8 @@ class Evaluation(Record):
     """errors of kernels"""
     models: list[EvaluationModel]
     """errors of whole models"""
+    peaks: list[EvaluationPeak]
+    """errors of peaks of memory in training"""
     points: list[EvaluationPoint]
     """the measured kernels of the largest errors, as many as `points` asks for"""
     points_left_out: int
@@ -2995,14 +3012,18 @@ class ForecastKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3018,6 +3039,9 @@ class ForecastKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3026,7 +3050,6 @@ class ForecastKeywords(TypedDict, total=False):
     slow_ranks: str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3101,14 +3124,18 @@ class CompareGpusKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3124,6 +3151,9 @@ class CompareGpusKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3133,7 +3163,6 @@ class CompareGpusKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3209,14 +3238,18 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3232,6 +3265,9 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3241,7 +3277,6 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3317,14 +3352,18 @@ class StepOperationsKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3340,6 +3379,9 @@ class StepOperationsKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3349,7 +3391,6 @@ class StepOperationsKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3425,14 +3466,18 @@ class OccupancyKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3448,6 +3493,9 @@ class OccupancyKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3457,7 +3505,6 @@ class OccupancyKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3538,14 +3585,18 @@ class CompareKeywords(TypedDict, total=False):
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
     lora_targets: str | Sequence[str] | None
     tokens: int | None
     lora_dtype: Literal["as-model", "fp32"] | None
     dim: str | Mapping[str, float] | None
     skip_unsupported: bool | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
     host_launch_us: float | None
     cluster: str | None
     nodes: int | None
@@ -3561,6 +3612,9 @@ class CompareKeywords(TypedDict, total=False):
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
     bucket_cap_mb: float | None
@@ -3570,7 +3624,6 @@ class CompareKeywords(TypedDict, total=False):
     prompt: int | str | None
     output: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
-    software_version: str | None
     schedule: Literal["static", "continuous"] | None
     rate: float | None
     concurrency: int | None
@@ -3628,7 +3681,7 @@ class CompareKeywords(TypedDict, total=False):
 
 class KernelKeywords(TypedDict, total=False):
     dtype: Literal["fp32", "tf32", "fp16", "bf16", "fp8", "int8", "fp4"] | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave", "aiter"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "rocblas", "pipeweave", "aiter", "megatron"] | None
     warm: bool | None
     predictor: Literal["learned", "roofline"] | None
     clocks: float | str | None
@@ -3698,7 +3751,7 @@ class CollectiveKeywords(TypedDict, total=False):
     nodes: int | None
     concurrent: int | None
     dtype: str | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -3742,7 +3795,7 @@ class PlanKeywords(TypedDict, total=False):
     checkpointing: int | str | Sequence[int | str] | None
     sequence_parallel: int | str | Sequence[int | str] | None
     output: int | str | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
@@ -3875,7 +3928,7 @@ class SuggestKernelsKeywords(TypedDict, total=False):
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     prompt: int | str | None
     kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
     weights: Path | None

@@ -129,11 +129,13 @@ void work_cross_entropy(const OpContext& context, std::vector<Kernel>& kernels) 
     k.pass(3, 1, 1);
     return k.pass(1, 1, 1);
   }
+  const int64_t row_bytes = checked_multiply(tensor_bytes(context.output(1)),
+                                             rows_of(context, context.input(0), context.input(1)));
   k.pass(0, 0, 1, logits_bytes);
-  k.pass(1, 1, 0);
+  k.pass(1, 1, 0, 0, row_bytes);
   k.pass(1, 1, 1);
   k.pass(1, 1, 1);
-  k.pass(1, 1, 0);
+  k.pass(1, 1, 0, 0, row_bytes);
   k.pass(1, 1, 1);
 }
 

@@ -181,7 +181,7 @@ Placement shard_experts(ShardedNode& n) {
 }
 
 Placement shard_dispatch(ShardedNode& n) {
-  if (attribute<int64_t>(n.whole, "own_rows") == 1) return shard_rows(n);
+  if (integer_or(n.whole, "own_rows", 0) == 1) return shard_rows(n);
   n.enter(0);
   return {};
 }

@@ -143,8 +143,17 @@ TEST(PrecisionTest, TrainingRunsInTheCheckpointsBaseType) {
   EXPECT_TRUE(
       any_has(f.warnings, "the checkpoint's fp8_block (quantization_config) is for inference"));
   EXPECT_ERROR(forecast(llama(kFp8), "H100",
-                        {.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "fp8"}}),
+                        {.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "int8"}}),
                kUnsupported, "quantized weights cannot be trained; use `lora-rank`");
+}
+
+TEST(PrecisionTest, TrainingInFp8NeedsUnitsForIt) {
+  const Request request{.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "fp8"}};
+  const Forecast f = forecast(llama(kBf16), "H100", request);
+  EXPECT_EQ(f.dtype, "fp8");
+  EXPECT_TRUE(std::any_of(f.kernels.begin(), f.kernels.end(),
+                          [](const KernelForecast& k) { return k.op == "fp8_gemm"; }));
+  EXPECT_ERROR(forecast(llama(kBf16), "A100-SXM4-80GB", request), kUnsupported, "has no fp8 unit");
 }
 
 TEST(PrecisionTest, UnknownSchemesAndNamesAreRefused) {

@@ -50,14 +50,16 @@ std::string optimizer_words(const Forecast& f) {
   const Optimizer optimizer = f.used.optimizer.value_or(Optimizer::kNone);
   if (optimizer == Optimizer::kNone) return "no optimizer step";
   std::string words = choice_name(optimizer);
-  const bool sixteen_bits = f.dtype == "bf16" || f.dtype == "fp16";
+  // FP8's weights are in 16 bits beside their copies.
+  const bool sixteen_bits = f.dtype == "bf16" || f.dtype == "fp16" || f.dtype == "fp8";
   const bool copies = sixteen_bits && f.used.lora_rank == 0 && f.used.parallel.has_fp32_copies();
   if (optimizer == Optimizer::kSgd)  // without momentum, it has no states
     return copies ? words + ", fp32 copies of the parameters" : words;
   words += fmt::format(" ({})", choice_name(f.used.optimizer_impl));
   if (f.used.lora_rank > 0) return words + ", states of the adapters only";
   if (copies) return words + ", fp32 copies of the parameters, states in fp32";
-  return fmt::format("{}, states in {}", words, sixteen_bits ? f.dtype : "fp32");
+  const std::string states = f.dtype == "fp8" ? "bf16" : f.dtype;
+  return fmt::format("{}, states in {}", words, sixteen_bits ? states : "fp32");
 }
 
 void add_training(Words& words, const Forecast& f) {
@@ -65,11 +67,17 @@ void add_training(Words& words, const Forecast& f) {
   words.push_back(optimizer_words(f));
   // Models without logits, and graph files, have none.
   if (runs(f.kernels, "nll_loss")) words.emplace_back("loss");
+  if (runs(f.kernels, "cross_entropy")) words.emplace_back("loss on one fp32 copy of the logits");
+  if (f.dtype == "fp8" && r.lora_rank == 0)
+    words.push_back(fmt::format("scales {}", choice_name(r.fp8_recipe.value_or(Fp8Recipe{}))));
   if (r.loss == Loss::kMemory && !f.fixed_shapes)
     words.emplace_back("memory of the loss, not its time");
   words.push_back(r.checkpointing == Checkpointing::kNone
                       ? "no recomputation"
-                      : fmt::format("recomputation {}", choice_name(r.checkpointing)));
+                      : fmt::format("recomputation {}{}", choice_name(r.checkpointing),
+                                    r.recompute_modules.empty()
+                                        ? ""
+                                        : fmt::format(" of {}", r.recompute_modules)));
   if (r.lora_rank == 0) return;
   words.push_back(fmt::format("adapters of rank {} {}", r.lora_rank,
                               r.lora_dtype == LoraDType::kFp32 ? "in fp32 (peft without autocast)"

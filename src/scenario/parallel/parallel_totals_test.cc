@@ -110,5 +110,51 @@ TEST(Parallel, TotalsOfAStepAddUpToTheLatency) {
   }
 }
 
+Request tensor_parallel_experts() {
+  Request request = training(16);
+  request.seq = 1024;
+  request.execution.software = software_of("megatron");
+  request.execution.dtype = "bf16";
+  request.execution.dp = 4;
+  request.execution.tp = 2;
+  request.execution.microbatches = 2;
+  request.parallel.ep = 4;
+  request.parallel.sequence_parallel = true;
+  request.parallel.zero = Zero::kOptimizer;
+  request.optimizer = Optimizer::kAdam;
+  return request;
+}
+
+/// Two ranks that divide each expert, or twice as many with whole ones: the same work and states.
+TEST(Parallel, ExpertsOnTensorParallelRanksHaveTheSameWorkAndStates) {
+  Request request = tensor_parallel_experts();
+  const Forecast divided = forecast(request, "mixtral-8x7b");
+  request.parallel.ep = 8;
+  request.parallel.expert_tp = 1;
+  const Forecast whole = forecast(request, "mixtral-8x7b");
+  constexpr double kRounded = 1e-3;  // routers, half-empty tiles
+  EXPECT_NEAR(static_cast<double>(whole.model_flops) / static_cast<double>(divided.model_flops), 1,
+              kRounded);
+  EXPECT_EQ(whole.parameters, divided.parameters);
+  EXPECT_EQ(whole.memory.weights_bytes, divided.memory.weights_bytes);
+  EXPECT_EQ(whole.memory.optimizer_bytes, divided.memory.optimizer_bytes);
+  // Each sends its own tokens, not those of both.
+  EXPECT_LT(whole.parallel->communication_s, divided.parallel->communication_s);
+}
+
+TEST(Parallel, OverlapsShortenAStepByItsExchangesAtMost) {
+  const Request plain = tensor_parallel_experts();
+  const Forecast before = forecast(plain, "mixtral-8x7b");
+  for (const bool experts : {false, true}) {
+    Request request = plain;
+    (experts ? request.parallel.moe_comm_overlap : request.parallel.tp_comm_overlap) = true;
+    const Forecast f = forecast(request, "mixtral-8x7b");
+    EXPECT_LT(f.latency_s, before.latency_s) << experts;
+    EXPECT_GT(f.latency_s, before.latency_s - before.parallel->exposed_communication_s) << experts;
+    EXPECT_EQ(f.model_flops, before.model_flops);
+    EXPECT_EQ(f.memory.peak_bytes, before.memory.peak_bytes);
+  }
+}
+
 }  // namespace
 }  // namespace tilecast

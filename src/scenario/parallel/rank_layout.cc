@@ -59,9 +59,9 @@ std::vector<int64_t> even_layers(int64_t layers, int64_t parts) {
 
 std::vector<int64_t> given_layers(const std::string& text, int64_t layers, int64_t stages) {
   std::vector<int64_t> counts;
-  for (const std::string& part : split(text, ',')) {
-    counts.push_back(whole_value(*find_option("pipeline-layers", RequestKind::kPass), part));
-  }
+  OptionDef number = *find_option("pipeline-layers", RequestKind::kPass);
+  number.min = 0;  // parts at the ends may have the embeddings or the head alone
+  for (const std::string& part : split(text, ',')) counts.push_back(whole_value(number, part));
   const int64_t sum = std::accumulate(counts.begin(), counts.end(), int64_t{0});
   if (static_cast<int64_t>(counts.size()) != stages || sum != layers)
     refuse(

@@ -26,7 +26,7 @@ constexpr const char* kFsdpHeader =
     "gpu,gpus,model,d_model,n_heads,n_layers,vocab,seq,micro_batch,global_batch,precision,sharding,"
     "checkpointing,cpu_offload,step_s\n";
 
-TEST(TrainingRuns, FsdpRunsAreGpt2WithoutDropout) {
+TEST(TrainingRows, FsdpRunsAreGpt2WithoutDropout) {
   const MeasurementSet set = read_table(
       std::string(kFsdpHeader) +
       "nvidia-a100-sxm4-40gb,16,1b,2048,16,24,50368,2048,4,64,amp_bf16,FULL_SHARD,1,0,1.5\n"
@@ -46,7 +46,7 @@ constexpr const char* kMegatronHeader =
     "gpu,gpus,task,hf_model,variant,dtype,global_batch,micro_batch,seq,fsdp,tp,pp,cp,vpp,ep,step_s,"
     "recipe_recompute,recipe_a2a_overlap\n";
 
-TEST(TrainingRuns, TunedRunsHaveTheirLayoutAndOverlaps) {
+TEST(TrainingRows, TunedRunsHaveTheirLayoutAndOverlaps) {
   const MeasurementSet set = read_table(
       std::string(kMegatronHeader) +
       "nvidia-h100-sxm5-80gb,256,pretraining,Qwen/"
@@ -66,7 +66,7 @@ TEST(TrainingRuns, TunedRunsHaveTheirLayoutAndOverlaps) {
   EXPECT_EQ(set.unmatched.size(), 2u);
 }
 
-TEST(TrainingRuns, PeaksHaveTheSetUpOfTheirArguments) {
+TEST(TrainingRows, PeaksHaveTheSetUpOfTheirArguments) {
   const std::string header =
       "case,family,date,env,second_run,gpu,layers,seq,decoder_seq,tp,pp,cp,ep,etp,vpp,dp,"
       "chunk_layers,micro_batch,global_batch,precision,fp8,fp8_recipe,fp8_param_gather,optimizer,"
