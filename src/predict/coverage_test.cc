@@ -81,6 +81,26 @@ TEST(Coverage, AnIntervalIsTheDevicesItsClassesOrThatOfALeftOutClass) {
   EXPECT_NEAR(high("V100", kVllmBf16), 0.4, 1e-9) << "borrowed";
 }
 
+TEST(Coverage, AnIntervalIsAsWideAsThePrecisionsRowsSay) {
+  KindModel model = two_classes();
+  const auto high = [&](const char* gpu) {
+    const Device device = find_device(gpu);
+    const Applied applied = applied_residual(model, KernelKind::kTensorMatmul, device);
+    Coverages coverages(model, applied, device);
+    return spread_of(applied, coverages.of(kVllmFp8), 10).high;
+  };
+  const PrecisionWidth fp8 = {kVllmFp8.dtype, kVllmFp8.kv_dtype, kVllmFp8.scheme, 2};
+  model.class_widths = {fp8};
+  EXPECT_NEAR(high("A100-PCIE-40GB"), 0.8, 1e-9) << "of any vendor";
+  model.vendor_widths["nvidia"] = {};
+  EXPECT_NEAR(high("A100-PCIE-40GB"), 0.4, 1e-9) << "the vendor's count before";
+  EXPECT_NEAR(high("H100"), 0.1, 1e-9);
+  for (ClassResidual& residual : model.classes) {
+    for (MeasuredDevice& device : residual.devices) device.widths = {fp8};
+  }
+  EXPECT_NEAR(high("H100"), 0.2, 1e-9);
+}
+
 TEST(Coverage, ADeviceOfAClassWithOneDeviceIsNoLessCertainThanOneOfAnUnmeasuredClass) {
   KindModel model = two_classes();
   for (ClassResidual& residual : model.classes)
@@ -151,8 +171,9 @@ TEST(Coverage, AnUnmeasuredArchitectureHasTheIntervalOfLeftOutOnes) {
   const KernelKind kind = KernelKind::kTensorMatmul;
   const Applied applied = applied_residual(embedded_weights().model(kind), kind, device);
   const double law_s = kernel_kind_def(kind).law(kernel, Chip(device, bundled_laws()), {}).seconds;
+  const double width = width_of(applied.class_widths, combination_of(kernel, {}));
   EXPECT_NEAR(std::log(time.high_s / time.seconds),
-              applied.unmeasured_class->at(size_of(law_s)).high, 1e-6)
+              width * applied.unmeasured_class->at(size_of(law_s)).high, 1e-6)
       << "not wider: that interval is made of such errors";
 }
 

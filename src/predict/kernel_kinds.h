@@ -88,7 +88,7 @@ struct Learning {
   /// nothing about the other.
   bool apart = false;
   /// Whether the power of a board holds its kernels back: where one device of a class was measured,
-  /// its residual says nothing of a device that has more power for its rate.
+  /// what its residual adds does not count on a device that has more power for its rate.
   bool limited_by_power = false;
 };
 inline constexpr Learning kLearnedFromLayers = {.from_layers = true, .borrows = true};

@@ -35,13 +35,12 @@ float known_share(const SoftwareForest& learned, const float* inputs) {
   return 1 / (1 + outside * outside / (kHalf * kHalf));
 }
 
-/// The share that counts of what the only measured device of a class taught. The board's power
-/// holds its long products back; those of a device with more power for its rate are not.
-float powered_share(const Signature& device, const MeasuredDevice& measured) {
+/// Whether the board's power holds the long products of the only measured device of a class back,
+/// and not those of a device: it has a third more power for its rate.
+bool has_more_power(const Signature& device, const MeasuredDevice& measured) {
   constexpr size_t kPowerOverRate = kSignatureSize - 1;
-  constexpr float kAll = 0.3f, kNone = 0.7f;  // log2: 1.23 and 1.62 times the power
-  const float more = device[kPowerOverRate] - measured.signature[kPowerOverRate];
-  return std::clamp((kNone - more) / (kNone - kAll), 0.0f, 1.0f);
+  constexpr float kThirdMore = 0.415f;  // log2
+  return device[kPowerOverRate] - measured.signature[kPowerOverRate] > kThirdMore;
 }
 
 }  // namespace
@@ -70,7 +69,7 @@ Applied applied_residual(const KindModel& model, KernelKind kind, const Device& 
   }
   if (!applied.own_class) applied.similarity = 0;
   if (kernel_kind_def(kind).learning.limited_by_power && applied.residual->devices.size() == 1)
-    applied.share = powered_share(signature, applied.residual->devices.front());
+    applied.only_faster = has_more_power(signature, applied.residual->devices.front());
   return applied;
 }
 
@@ -94,9 +93,10 @@ void add_residual(const Applied& applied, Software software, InputRows inputs,
   if (learned == nullptr) return;
   std::vector<float> residuals(inputs.count, 0.0f);
   forest_add(learned->forest, inputs.data, inputs.width, inputs.count, 1.0f, residuals.data());
-  for (size_t r = 0; r < inputs.count; ++r)
-    log_factors[r] +=
-        applied.share * residuals[r] * known_share(*learned, &inputs.data[r * inputs.width]);
+  for (size_t r = 0; r < inputs.count; ++r) {
+    const float residual = applied.only_faster ? std::min(residuals[r], 0.0f) : residuals[r];
+    log_factors[r] += residual * known_share(*learned, &inputs.data[r * inputs.width]);
+  }
 }
 
 CallOverhead call_overhead(const KindModel& model, KernelKind kind, const Device& device,

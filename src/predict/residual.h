@@ -16,7 +16,7 @@ struct Applied {
   const ClassResidual* residual = nullptr;  ///< nullptr: none, the law alone
   bool own_class = false;                   ///< else borrowed from another architecture
   bool libraries = false, apart = false;    ///< see ClassResidual::forest_of
-  float share = 1;                          ///< of the residual that counts
+  bool only_faster = false;                 ///< what it adds to the law does not count
   /// How alike the device is to the most similar measured device of the class, and which that is.
   float similarity = 0;
   const MeasuredDevice* nearest = nullptr;
