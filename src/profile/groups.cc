@@ -153,7 +153,7 @@ std::vector<GroupTime> group_times(const std::vector<OperatorGroup>& groups,
     counts.insert(counts.end(), times[i].size(), groups[i].calls);
   }
   if (const auto board = board_power(device, predictor.laws().power)) {
-    add_energies(*board, kernels, 1, all);
+    add_energies(*board, kernels, {}, 1, all);
     hold_power(*board, {kernels, counts, elapsed_s}, all);
   }
   const TraceConstants& constants = predictor.laws().trace;
