@@ -8,7 +8,6 @@
 #include <limits>
 #include <string>
 
-#include "profile/aten.h"
 #include "profile/json_cursor.h"
 #include "profile/operators.h"
 #include "profile/replay.h"
@@ -149,96 +148,6 @@ TEST(ProfilerTrace, KernelsOfAnEarlierStepHaveTheCallsOfTheSameKernels) {
   ASSERT_EQ(trace.events.size(), 2u);
   EXPECT_EQ(trace.events[0].op, -1);
   EXPECT_EQ(trace.events[0].call, trace.events[1].call);
-}
-
-OperatorCall call_of(const std::string& name, const std::string& dims, const std::string& types,
-                     const std::string& strides = "", const std::string& values = "") {
-  return {name, dims, types, strides, values};
-}
-
-TEST(Aten, ProductsReadTransposedViewsAsTheyAreStored) {
-  const auto work =
-      work_of(call_of("aten::mm", "[[4096, 1024], [1024, 2048]]",
-                      R"(["c10::BFloat16", "c10::BFloat16"])", "[[1024, 1], [1, 1024]]"));
-  ASSERT_TRUE(work);
-  ASSERT_EQ(work->kernels.size(), 1u);
-  const Kernel& kernel = work->kernels[0];
-  const Gemm& gemm = std::get<Gemm>(kernel.shape);
-  EXPECT_EQ(gemm.m, 4096);
-  EXPECT_EQ(gemm.n, 2048);
-  EXPECT_EQ(gemm.k, 1024);
-  EXPECT_EQ(gemm.trans_b, 1);
-  EXPECT_EQ(kernel.dtype, DType::kBf16);
-  EXPECT_EQ(kernel.flops, int64_t{2} * 4096 * 2048 * 1024);
-  EXPECT_EQ(kernel.bytes(), 2 * (4096 * 1024 + 1024 * 2048 + 4096 * 2048));
-}
-
-TEST(Aten, PointwiseKernelsReadRepeatedElementsOnce) {
-  const auto work = work_of(call_of("aten::mul", "[[8, 1024, 64], [1024, 64]]",
-                                    R"(["c10::BFloat16", "float"])", "[[65536, 64, 1], [0, 1]]"));
-  ASSERT_TRUE(work);
-  EXPECT_EQ(work->kernels[0].read_bytes, 2 * 8 * 1024 * 64 + 4 * 64);
-  EXPECT_EQ(work->kernels[0].write_bytes, 4 * 8 * 1024 * 64) << "the wider dtype";
-}
-
-TEST(Aten, ConvolutionsAndTheirGradients) {
-  const std::string types = R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "ScalarList",
- "ScalarList", "ScalarList", "ScalarList", "Scalar", "ScalarList", "Scalar", "ScalarList"])";
-  const auto work = work_of(call_of(
-      "aten::convolution_backward",
-      "[[8, 64, 28, 28], [8, 32, 56, 56], [64, 32, 3, 3], [], [], [], [], [], [], [], []]", types,
-      "", R"(["", "", "", "[0]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1",
- "[False, True, False]"])"));
-  ASSERT_TRUE(work);
-  ASSERT_EQ(work->kernels.size(), 1u) << "the weight's gradient alone";
-  EXPECT_EQ(work->kernels[0].flops, int64_t{2} * 8 * 64 * 28 * 28 * 32 * 9);
-  EXPECT_EQ(std::get<Convolution>(work->kernels[0].shape).stride, 2);
-}
-
-TEST(Aten, AttentionIsCausalWhereItsArgumentSays) {
-  const std::string types =
-      R"(["c10::Half", "c10::Half", "c10::Half", "", "", "Scalar", "Scalar", "Scalar", "Scalar"])";
-  const auto flops = [&](const char* causal) {
-    const auto work = work_of(call_of(
-        "aten::_flash_attention_forward",
-        "[[2, 512, 8, 64], [2, 512, 2, 64], [2, 512, 2, 64], [], [], [], [], [], []]", types, "",
-        std::string(R"(["", "", "", "", "", "512", "512", "0.", ")") + causal + "\"]"));
-    EXPECT_TRUE(work);
-    EXPECT_EQ(std::get<Attention>(work->kernels[0].shape).kv_heads, 2);
-    return work->kernels[0].flops;
-  };
-  EXPECT_EQ(flops("False"), int64_t{4} * 2 * 8 * 512 * 512 * 64);
-  EXPECT_LT(flops("True"), flops("False"));
-}
-
-TEST(Aten, ListsTakeTheirTypeFromTheKernel) {
-  const OperatorCall cat =
-      call_of("aten::cat", "[[[4, 1, 768], [4, 196, 768]], []]", R"(["TensorList", "Scalar"])");
-  EXPECT_FALSE(work_of(cat)) << "nothing states the size of an element";
-  const auto work = work_of(cat, hints_of("CatArrayBatchedCopy<OpaqueType<2u>, unsigned int>"));
-  ASSERT_TRUE(work);
-  EXPECT_EQ(work->kernels[0].bytes(), 2 * 2 * 4 * 197 * 768);
-}
-
-TEST(Aten, TensorsInDifferentOrdersAreStrided) {
-  const auto strided = [](const char* strides) {
-    const auto work = work_of(
-        call_of("aten::copy_", "[[16, 8, 32], [16, 8, 32]]", R"(["float", "float"])", strides));
-    return work && work->is_strided;
-  };
-  EXPECT_FALSE(strided("[[256, 32, 1], [256, 32, 1]]"));
-  EXPECT_FALSE(strided("[[32, 512, 1], [32, 512, 1]]")) << "both in the same other order";
-  EXPECT_TRUE(strided("[[256, 32, 1], [32, 512, 1]]"));
-  EXPECT_TRUE(strided("[[256, 32, 1], [512, 64, 1]]")) << "every second row";
-}
-
-TEST(Aten, WhatDoesNotFitIsNotKnown) {
-  EXPECT_FALSE(work_of(call_of("aten::mm", "[[4, 5], [6, 7]]", R"(["float", "float"])")));
-  EXPECT_FALSE(work_of(call_of("aten::mm", "[[4, 5]]", R"(["float"])")));
-  EXPECT_FALSE(work_of(call_of("aten::mm", "not json", "[]")));
-  EXPECT_FALSE(work_of(call_of("my::op", "[[4, 5]]", R"(["float"])")));
-  EXPECT_FALSE(work_of(call_of("aten::add", "[[]]", R"(["double"])")));
-  EXPECT_FALSE(work_of(call_of("aten::mul", "[[1099511627776, 1099511627776]]", R"(["float"])")));
 }
 
 TEST(Timeline, TheHostLaunchesLateOrTheGpuIsBetweenKernels) {
