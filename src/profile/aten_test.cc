@@ -78,6 +78,14 @@ TEST(Aten, ListsTakeTheirTypeFromTheKernel) {
   EXPECT_EQ(work->kernels[0].bytes(), 2 * 2 * 4 * 197 * 768);
 }
 
+TEST(Aten, PartsOfOtherNamesAreNoTypes) {
+  EXPECT_EQ(hints_of("PointwiseOpScalarListFunctor<c10::BFloat16, 3, 3, 0>").dtype, DType::kBf16);
+  EXPECT_EQ(hints_of("FillFunctor<int>").dtype, DType::kInt32);
+  EXPECT_EQ(hints_of("longest_kernel<float>").dtype, DType::kFp32);
+  EXPECT_FALSE(hints_of("bfloat16_copy_kernel").dtype);
+  EXPECT_FALSE(hints_of("print").dtype);
+}
+
 TEST(Aten, TensorsInDifferentOrdersAreStrided) {
   const auto strided = [](const char* strides) {
     const auto work = work_of(
