@@ -86,6 +86,34 @@ TEST(Aten, PartsOfOtherNamesAreNoTypes) {
   EXPECT_FALSE(hints_of("print").dtype);
 }
 
+TEST(Aten, NormsHaveTheirDimensionsAfterTheOrder) {
+  const std::string types = R"(["float", "Scalar", "ScalarList", "Scalar", ""])";
+  for (const char* name : {"aten::norm", "aten::linalg_vector_norm"}) {
+    const auto rows = work_of(call_of(name, "[[64, 256], [], [], [], []]", types, "",
+                                      R"(["", "2.", "[1]", "True", ""])"));
+    ASSERT_TRUE(rows);
+    EXPECT_EQ(rows->kernels[0].write_bytes, 4 * 64);
+    const auto whole = work_of(
+        call_of(name, "[[64, 256], [], [], [], []]", types, "", R"(["", "1", "", "False", ""])"));
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(whole->kernels[0].write_bytes, 4) << "the order is no dimension";
+  }
+}
+
+TEST(Aten, NormsOfListsWriteANumberEachAndZerosReadNothing) {
+  const auto of_list = [](const char* name) {
+    return work_of(call_of(name, "[[[64, 256], [256]], []]", R"(["TensorList", "Scalar"])", "", ""),
+                   hints_of("multi_tensor_apply_kernel<float>"));
+  };
+  const int64_t bytes = 4 * (64 * 256 + 256);
+  const auto norm = of_list("aten::_foreach_norm"), zero = of_list("aten::_foreach_zero_");
+  ASSERT_TRUE(norm && zero);
+  EXPECT_EQ(norm->kernels[0].read_bytes, bytes);
+  EXPECT_EQ(norm->kernels[0].write_bytes, 4 * 2);
+  EXPECT_EQ(zero->kernels[0].read_bytes, 0);
+  EXPECT_EQ(zero->kernels[0].write_bytes, bytes);
+}
+
 TEST(Aten, TensorsInDifferentOrdersAreStrided) {
   const auto strided = [](const char* strides) {
     const auto work = work_of(
