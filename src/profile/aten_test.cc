@@ -53,6 +53,16 @@ TEST(Aten, ConvolutionsAndTheirGradients) {
   EXPECT_EQ(std::get<Convolution>(work->kernels[0].shape).stride, 2);
 }
 
+TEST(Aten, AConvolutionsGradientHasTheRankOfItsInput) {
+  const std::string types = R"(["float", "float", "float", "ScalarList",
+ "ScalarList", "ScalarList", "ScalarList", "Scalar", "ScalarList", "Scalar", "ScalarList"])";
+  EXPECT_FALSE(work_of(
+      call_of("aten::convolution_backward",
+              "[[64], [8, 32, 56, 56], [64, 32, 3, 3], [], [], [], [], [], [], [], []]", types, "",
+              R"(["", "", "", "[64]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1",
+ "[False, False, True]"])")));
+}
+
 TEST(Aten, AttentionIsCausalWhereItsArgumentSays) {
   const std::string types =
       R"(["c10::Half", "c10::Half", "c10::Half", "", "", "Scalar", "Scalar", "Scalar", "Scalar"])";
