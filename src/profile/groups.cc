@@ -9,15 +9,11 @@
 #include "predict/power.h"
 #include "predict/unmeasured.h"
 #include "profile/operators.h"
+#include "profile/timeline.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
-
-bool is_collective(std::string_view kernel) {
-  return kernel.find("nccl") != std::string_view::npos ||
-         kernel.find("rccl") != std::string_view::npos;
-}
 
 /// How many calls the events stand for: operators of the trace, and the same number of events for
 /// each call that began before it.
@@ -56,7 +52,7 @@ void find_kind(OperatorGroup& group, const ProfilerTrace& trace) {
   const std::string& kernel = trace.names[group.kernel];
   if (first.work != DeviceWork::kKernel) {
     group.kind = TracedKind::kTransfer;
-  } else if (is_collective(kernel)) {
+  } else if (is_collective_kernel(kernel)) {
     group.kind = TracedKind::kCollective;
   } else if (group.call >= 0) {
     const OperatorCall& call = trace.calls[static_cast<size_t>(group.call)];
