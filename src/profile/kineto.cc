@@ -216,14 +216,16 @@ void TraceBuilder::add_devices(std::string_view json) {
     const auto found = device.find(key);
     return found != device.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
   };
+  constexpr size_t kMostName = 256;  // that of CUDA's cudaDeviceProp
   for (const Json& device : list) {
     if (!device.is_object()) continue;
     const auto name = device.find("name");
-    trace_.devices.push_back(
-        {number(device, "id"),
-         name != device.end() && name->is_string() ? name->get<std::string>() : "",
-         std::max<int64_t>(0, number(device, "totalGlobalMem")),
-         std::max<int64_t>(0, number(device, "numSms"))});
+    trace_.devices.push_back({number(device, "id"),
+                              name != device.end() && name->is_string()
+                                  ? name->get<std::string>().substr(0, kMostName)
+                                  : "",
+                              std::max<int64_t>(0, number(device, "totalGlobalMem")),
+                              std::max<int64_t>(0, number(device, "numSms"))});
   }
 }
 
