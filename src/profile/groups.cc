@@ -70,7 +70,8 @@ int64_t short_starts(const CallWork& work) {
   });
 }
 
-GroupTime time_of(const CallWork& work, const std::vector<KernelTime>& times, double shift_s) {
+GroupTime time_of(const CallWork& work, const std::vector<KernelTime>& times, double shift_s,
+                  double kept_share) {
   GroupTime sum;
   double longest = 0;
   for (size_t i = 0; i < times.size(); ++i) {
@@ -85,9 +86,9 @@ GroupTime time_of(const CallWork& work, const std::vector<KernelTime>& times, do
     sum.predictor = time.predictor;
     sum.common_share = time.common_share;
   }
-  // The shift leaves half of the forecast at least: it corrects the start, not the work.
-  const double shift =
-      std::max(shift_s * static_cast<double>(short_starts(work)), -sum.seconds.low / 2);
+  // The shift leaves a part of the forecast at least: it corrects the start, not the work.
+  const double shift = std::max(shift_s * static_cast<double>(short_starts(work)),
+                                -sum.seconds.low * (1 - kept_share));
   sum.seconds.value += shift;
   sum.seconds.low += shift;
   sum.seconds.high += shift;
@@ -161,7 +162,7 @@ std::vector<GroupTime> group_times(const std::vector<OperatorGroup>& groups,
     if (times[i].empty()) continue;
     std::copy_n(all.begin() + static_cast<ptrdiff_t>(next), times[i].size(), times[i].begin());
     next += times[i].size();
-    result[i] = time_of(groups[i].work, times[i], shift_s);
+    result[i] = time_of(groups[i].work, times[i], shift_s, constants.kept_by_start_share);
   }
   return result;
 }

@@ -8,6 +8,7 @@
 #include <limits>
 #include <string>
 
+#include "laws/constants.h"
 #include "profile/json_cursor.h"
 #include "profile/operators.h"
 #include "profile/replay.h"
@@ -18,6 +19,8 @@
 
 namespace tilecast {
 namespace {
+
+const TraceConstants& laws() { return bundled_laws().trace; }
 
 /// A trace of an H100 with these events.
 std::string h100_trace(const std::string& events) {
@@ -203,16 +206,16 @@ std::vector<int64_t> durations_of(const ProfilerTrace& trace, double factor) {
 
 TEST(Replay, UnchangedTimesGiveTheSpanOfTheTrace) {
   const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
-  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), {}), 72'000);
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), 1, laws()), 72'000);
 }
 
 TEST(Replay, FasterKernelsWaitForTheHost) {
   const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
   // The second kernel, 18 us after the first launch and as late as the first one after its own,
   // takes 3 us.
-  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.1), {}), 31'000);
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.1), 1, laws()), 31'000);
   const int64_t at_once = replayed_span_ns(trace, durations_of(trace, 0.1),
-                                           {.host_speed = std::numeric_limits<double>::infinity()});
+                                           std::numeric_limits<double>::infinity(), laws());
   EXPECT_EQ(at_once, 10'000 + 2 * 3'000 + 2'000);
 }
 
@@ -222,9 +225,24 @@ TEST(Replay, AHostThatWaitsGoesOnWhenTheGpuIsDone) {
                  "," + call_event("cudaStreamSynchronize", 2, 6, 60) + "," +
                  call_event("cudaLaunchKernel", 3, 70, 5) + "," + kernel_event("b", -1, 3, 80, 20)),
       "t.json");
-  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), {}), 100'000);
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), 1, laws()), 100'000);
   // Kernels of half the time: 25 us and 10 us less.
-  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.5), {}), 65'000);
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.5), 1, laws()), 65'000);
+}
+
+TEST(Replay, TimesOfASlowHostHaveAnEnd) {
+  constexpr double kDaysUs = 99 * 24 * 3600 * 1e6;
+  const ProfilerTrace trace = parse_profiler_trace(
+      h100_trace(call_event("cudaLaunchKernel", 1, kDaysUs, 5) + "," +
+                 call_event("cudaLaunchKernel", 2, 0, 5) + "," +
+                 call_event("cudaLaunchKernel", 3, 2 * kDaysUs, 5) + "," +
+                 kernel_event("a", -1, 1, kDaysUs, 5) + "," + kernel_event("a", -1, 2, 5, 5) + "," +
+                 kernel_event("a", -1, 3, 2 * kDaysUs, 5)),
+      "t.json");
+  ASSERT_EQ(trace.events.size(), 3u);
+  const std::vector<int64_t> longest(3, kLongestTraceNs);
+  const int64_t span = replayed_span_ns(trace, longest, 1e-3, laws());
+  EXPECT_GT(span, replayed_span_ns(trace, longest, 1, laws()));
 }
 
 /// A file that is removed with this.

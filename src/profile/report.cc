@@ -101,7 +101,7 @@ double median_call_s(const OperatorGroup& group, const ProfilerTrace& trace) {
 }
 
 TracedOperator describe(const OperatorGroup& group, const GroupTime& time, const ReadTrace& one,
-                        int64_t total_ns, double least_s) {
+                        int64_t total_ns, double least_s, const TraceConstants& constants) {
   const ProfilerTrace& trace = one.trace;
   TracedOperator row;
   row.kernel = printable(trace.names[group.kernel]);
@@ -133,17 +133,18 @@ TracedOperator describe(const OperatorGroup& group, const GroupTime& time, const
   const double typical_s = std::min(row.measured_s, median_call_s(group, trace));
   row.slow = typical_s > time.seconds.high && typical_s - time.seconds > least_s;
   if (!row.slow) return row;
-  row.reason = reason_of(group, trace, row.ratio);
+  row.reason = reason_of(group, trace, row.ratio, constants);
   row.gain_s = (typical_s - time.seconds) * group.calls;
   return row;
 }
 
-void add_operators(TraceReport& report, const ReadTrace& one, double least_s) {
+void add_operators(TraceReport& report, const ReadTrace& one, double least_s,
+                   const TraceConstants& constants) {
   int64_t total_ns = 0;
   for (const DeviceEvent& event : one.trace.events) total_ns += event.duration_ns;
   report.kernels_s = seconds_of(total_ns);
   for (size_t i = 0; i < one.groups.size(); ++i) {
-    TracedOperator row = describe(one.groups[i], one.times[i], one, total_ns, least_s);
+    TracedOperator row = describe(one.groups[i], one.times[i], one, total_ns, least_s, constants);
     report.gain_s += row.gain_s;
     if (row.forecast) report.forecast_share += row.share;
     if (row.kind == TracedKind::kUnknown) report.unknown_share += row.share;
@@ -254,14 +255,16 @@ std::vector<int64_t> event_durations(const ReadTrace& one, const std::vector<dou
 
 /// The span for the values, low and high ends of all times.
 Interval span_of_times(const ReadTrace& one, const std::vector<GroupTime>& times,
-                       const Interval& sum, bool even, const ReplayOptions& options) {
+                       const Interval& sum, bool even, double host_speed,
+                       const TraceConstants& constants) {
   std::vector<double> call_s;
   for (const GroupTime& time : times) call_s.push_back(time.seconds);
   // Errors cancel in the sum; the ends of the span are those of all kernels, scaled to that sum's.
   const auto span = [&](double scale) {
     std::vector<double> scaled = call_s;
     for (double& s : scaled) s *= scale;
-    return seconds_of(replayed_span_ns(one.trace, event_durations(one, scaled, even), options));
+    return seconds_of(
+        replayed_span_ns(one.trace, event_durations(one, scaled, even), host_speed, constants));
   };
   const double value = std::max(sum.value, 1e-12);
   return {span(1), span(sum.low / value), span(sum.high / value)};
@@ -272,11 +275,6 @@ std::string host_text(const TraceQuery& query) {
   if (!std::isfinite(query.host_speed)) return "all launched in time, as from a CUDA graph";
   if (query.host_speed == 1) return "as in the trace";
   return fmt::format("{:.3g} times as fast as in the trace", query.host_speed);
-}
-
-ReplayOptions replay_options(const Forecaster& forecaster, const TraceQuery& query) {
-  const double launch_s = forecaster.impl().learned->laws().trace.queued_launch_s;
-  return {.host_speed = query.host_speed, .launch_ns = std::llround(launch_s * 1e9)};
 }
 
 /// Adds the trace on another GPU.
@@ -302,10 +300,10 @@ void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecast
     report.operators[i].carried = times[i].seconds;
     if (!(there[i].seconds > 0)) carried.unknown_share += report.operators[i].share;
   }
-  const ReplayOptions options = replay_options(forecaster, query);
   if (query.host_trace.empty()) {
     carried.kernels_s = sum_of(one.groups, times);
-    carried.span_s = span_of_times(one, times, carried.kernels_s, false, options);
+    carried.span_s =
+        span_of_times(one, times, carried.kernels_s, false, query.host_speed, constants);
     return;
   }
   const ReadTrace host = read(forecaster, query.host_trace, query.gpu);
@@ -327,7 +325,8 @@ void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecast
                   "rest is as measured there",
                   100 * (1 - unmatched_s / std::max(total_s, 1e-12)), printable(query.host_trace)));
   carried.kernels_s = sum_of(host.groups, host_times);
-  carried.span_s = span_of_times(host, host_times, carried.kernels_s, true, options);
+  carried.span_s =
+      span_of_times(host, host_times, carried.kernels_s, true, query.host_speed, constants);
 }
 
 TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const std::string& path) {
@@ -335,17 +334,18 @@ TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const 
   report.file = printable(path);
   if (const TracedDevice* traced = traced_device(one.trace))
     report.traced_gpu = printable(traced->name);
-  double start_s = forecaster.impl().learned->laws().trace.nvidia_start_s;
+  const TraceConstants& constants = forecaster.impl().learned->laws().trace;
+  double start_s = constants.nvidia_start_s;
   if (one.device) {
     report.gpu = one.device->id;
     report.gpu_name = one.device->name;
-    if (one.trace.is_amd) start_s = forecaster.impl().learned->laws().trace.amd_start_s;
+    if (one.trace.is_amd) start_s = constants.amd_start_s;
     report.assumptions.emplace_back(
         "kernels of PyTorch; short kernels start as the vendor's profiler states it; the board "
         "holds its power");
   }
   add_times(report, one);
-  add_operators(report, one, start_s);
+  add_operators(report, one, start_s, constants);
   add_warnings(report, one);
   return report;
 }
