@@ -14,6 +14,7 @@
 #include "profile/replay.h"
 #include "profile/timeline.h"
 #include "profile/trace.h"
+#include "profile/traced_gpu.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
 
@@ -139,6 +140,37 @@ TEST(ProfilerTrace, EventsWithoutAValidTimeAreCounted) {
       "t.json");
   EXPECT_EQ(trace.odd_events, 1);
   EXPECT_TRUE(trace.events.empty());
+}
+
+TEST(ProfilerTrace, EventsFarFromTheFirstOneAreCounted) {
+  const ProfilerTrace trace = parse_profiler_trace(
+      h100_trace(kernel_event("a", -1, -1, 10, 30) + "," + kernel_event("a", -1, -1, 4e15, 30)),
+      "t.json");
+  EXPECT_EQ(trace.odd_events, 1);
+  EXPECT_EQ(trace.events.size(), 1u);
+}
+
+TEST(ProfilerTrace, NamesOfDevicesAreShort) {
+  std::string name;
+  for (int i = 0; i < 100'000; ++i) name += "a ";
+  const ProfilerTrace trace = parse_profiler_trace(
+      R"({"deviceProperties": [{"id": 0, "name": ")" + name + R"("}], "traceEvents": []})",
+      "t.json");
+  ASSERT_EQ(trace.devices.size(), 1u);
+  EXPECT_EQ(trace.devices[0].name.size(), 256u);
+}
+
+TEST(TracedGpu, AShorterNameCountsWhereTheSizesAgree) {
+  const auto id = [](const char* name, int64_t gib, int64_t sms) {
+    const auto device = known_device({0, name, gib << 30, sms}, laws());
+    return device ? device->id : "";
+  };
+  EXPECT_EQ(id("NVIDIA GeForce RTX 3080", 10, 68), "nvidia-rtx-3080");
+  EXPECT_EQ(id("NVIDIA GeForce RTX 3080 custom", 10, 68), "nvidia-rtx-3080");
+  EXPECT_NE(id("NVIDIA GeForce RTX 3080 Ti", 12, 80), "nvidia-rtx-3080");
+  EXPECT_NE(id("NVIDIA GeForce RTX 4090 Laptop GPU", 16, 76), "nvidia-rtx-4090");
+  EXPECT_EQ(id("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 5, 14), "");
+  EXPECT_EQ(id("AMD Instinct MI300X VF", 192, 304), "amd-mi300x");
 }
 
 TEST(ProfilerTrace, KernelsOfAnEarlierStepHaveTheCallsOfTheSameKernels) {

@@ -10,51 +10,16 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "devices/registry.h"
 #include "profile/operators.h"
 #include "profile/replay.h"
 #include "profile/timeline.h"
+#include "profile/traced_gpu.h"
 #include "scenario/internal.h"
 #include "tilecast/error.h"
 #include "tilecast/profile.h"
 
 namespace tilecast {
 namespace {
-
-/// The device that most of the time was spent on.
-const TracedDevice* traced_device(const ProfilerTrace& trace) {
-  std::map<int32_t, int64_t> by_device;
-  for (const DeviceEvent& event : trace.events) by_device[event.device] += event.duration_ns;
-  const auto most =
-      std::max_element(by_device.begin(), by_device.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  for (const TracedDevice& device : trace.devices)
-    if (most != by_device.end() && device.id == most->first) return &device;
-  return trace.devices.empty() ? nullptr : &trace.devices.front();
-}
-
-/// By the device's name, without words at its end that the database lacks ("MI300X VF"); else by
-/// the number of its SMs and its memory, where one device alone has both.
-std::optional<Device> known_device(const TracedDevice& traced) {
-  for (std::string name = traced.name; !name.empty();) {
-    for (const Device& device : bundled_devices())
-      if (is_named(device, name)) return device;
-    const size_t space = name.find_last_of(' ');
-    name = space == std::string::npos ? "" : name.substr(0, space);
-  }
-  std::optional<Device> found;
-  constexpr double kMemoryKept = 0.06;  // what the driver keeps of it
-  for (const Device& device : bundled_devices()) {
-    const Gpu* gpu = std::get_if<Gpu>(&device.chip);
-    const double ratio = static_cast<double>(traced.memory_bytes) /
-                         static_cast<double>(std::max<int64_t>(1, device.memory_bytes));
-    if (gpu == nullptr || gpu->sm_count != traced.sm_count || std::abs(ratio - 1) > kMemoryKept)
-      continue;
-    if (found) return std::nullopt;
-    found = device;
-  }
-  return found;
-}
 
 double seconds_of(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -76,7 +41,7 @@ ReadTrace read(const Forecaster& forecaster, const std::string& path,
   if (gpu) {
     one.device = gpu->content->device;
   } else if (const TracedDevice* traced = traced_device(one.trace)) {
-    one.device = known_device(*traced);
+    one.device = known_device(*traced, forecaster.impl().learned->laws().trace);
   }
   one.times.resize(one.groups.size());
   if (one.device)
