@@ -317,6 +317,20 @@ TEST(TraceReport, OnTheSameGpuItTakesWhatWasMeasured) {
   EXPECT_GT(report.carried->kernels_s.high, report.carried->kernels_s);
 }
 
+TEST(TraceReport, KernelsOfNoTimeCanBeCarried) {
+  std::string text = two_products();
+  for (size_t at = 0;
+       (at = text.find("\"dur\": 30.000000, \"args\": {\"External id\"", at)) != std::string::npos;)
+    text.replace(at, 16, "\"dur\": 0");
+  const TraceFile file("tilecast_profile_test_zero.json", text);
+  const Forecaster forecaster;
+  const TraceReport report =
+      report_trace(forecaster, {.path = file.path, .gpu = load_gpu_ref("H100")});
+  ASSERT_TRUE(report.carried);
+  EXPECT_EQ(report.kernels_s, 0);
+  EXPECT_NEAR(report.carried->span_s, 42e-6, 1e-9) << "the second one begins 42 us after 110";
+}
+
 TEST(TraceReport, ATraceWithoutGpuWorkSaysSo) {
   const TraceFile file(
       "tilecast_profile_test_cpu.json",

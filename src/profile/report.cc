@@ -207,12 +207,16 @@ std::vector<int64_t> event_durations(const ReadTrace& one, const std::vector<dou
   std::vector<int64_t> durations(one.trace.events.size(), 0);
   for (size_t g = 0; g < one.groups.size(); ++g) {
     const OperatorGroup& group = one.groups[g];
-    const double ratio = call_s[g] / group.measured_s();
     const double each_ns = call_s[g] * group.calls / static_cast<double>(group.events.size()) * 1e9;
+    const double measured_s = group.measured_s();
+    const bool evenly = even || !(measured_s > 0);
+    const double ratio = evenly ? 1 : call_s[g] / measured_s;
     for (const int32_t i : group.events) {
       const auto measured =
           static_cast<double>(one.trace.events[static_cast<size_t>(i)].duration_ns);
-      durations[static_cast<size_t>(i)] = std::llround(even ? each_ns : measured * ratio);
+      const double ns =
+          std::min(evenly ? each_ns : measured * ratio, static_cast<double>(kLongestTraceNs));
+      durations[static_cast<size_t>(i)] = std::llround(ns);
     }
   }
   return durations;
