@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
@@ -353,6 +354,31 @@ TEST(TraceReport, TwoTracesAreMatchedByTheirWork) {
   ASSERT_TRUE(report.operators[0].carried);
   EXPECT_NEAR(*report.operators[0].carried, 40e-6, 1e-12);
   EXPECT_EQ(report.carried->unknown_share, 0);
+}
+
+TEST(TraceReport, WhatTheOtherTraceLacksIsSaid) {
+  const std::string whole = two_products();
+  const TraceFile a("tilecast_profile_test_whole.json", whole);
+  const TraceFile cut("tilecast_profile_test_cut.json", whole.substr(0, whole.rfind("152.")));
+  const TraceFile cpu(
+      "tilecast_profile_test_host.json",
+      R"({"traceEvents": [)" + op_event("aten::mm", 1, 100, 30, kProductArguments) + "]}");
+  const Forecaster forecaster;
+  const auto tells = [&](const TraceReport& report) {
+    return std::any_of(report.warnings.begin(), report.warnings.end(), [&](const auto& warning) {
+      return warning.starts_with(cut.path) && warning.find("ends before") != std::string::npos;
+    });
+  };
+  const GpuRef gpu = load_gpu_ref("H100");
+  EXPECT_TRUE(tells(compare_traces(forecaster, a.path, cut.path)));
+  EXPECT_TRUE(
+      tells(report_trace(forecaster, {.path = a.path, .gpu = gpu, .host_trace = cut.path})));
+  EXPECT_THROW(compare_traces(forecaster, a.path, cpu.path), Error);
+  EXPECT_THROW(report_trace(forecaster, {.path = a.path, .gpu = gpu, .host_trace = cpu.path}),
+               Error);
+  const TraceReport given = compare_traces(forecaster, a.path, a.path, load_gpu_ref("MI300X"));
+  EXPECT_EQ(given.gpu, "amd-mi300x") << "the GPU of the first trace";
+  EXPECT_EQ(given.carried->gpu, "nvidia-h100-sxm5-80gb");
 }
 
 }  // namespace

@@ -142,15 +142,27 @@ void add_times(TraceReport& report, const ReadTrace& one) {
   report.streams = static_cast<int64_t>(streams.size());
 }
 
-void add_warnings(TraceReport& report, const ReadTrace& one) {
-  const ProfilerTrace& trace = one.trace;
+/// What a file lacks; `name` stands before it, where it is not the report's trace.
+void warn_of_file(TraceReport& report, const ProfilerTrace& trace, const std::string& name) {
+  const std::string of = name.empty() ? "" : printable(name) + ": ";
   if (trace.cut_off)
     report.warnings.push_back(
-        fmt::format("the file ends before its list of events does: {} events were read",
+        fmt::format("{}the file ends before its list of events does: {} events were read", of,
                     format_integer(trace.event_count)));
   if (trace.odd_events > 0)
-    report.warnings.push_back(fmt::format("{} events without a valid time were left out",
+    report.warnings.push_back(fmt::format("{}{} events without a valid time were left out", of,
                                           format_integer(trace.odd_events)));
+}
+
+/// Refuses a trace that has nothing to replay or to compare with.
+void check_gpu_work(const ProfilerTrace& trace, const std::string& path, const char* purpose) {
+  if (trace.events.empty())
+    fail_input(printable(path), fmt::format("there is no work of a GPU to {}", purpose));
+}
+
+void add_warnings(TraceReport& report, const ReadTrace& one) {
+  const ProfilerTrace& trace = one.trace;
+  warn_of_file(report, trace, "");
   if (trace.events.empty()) {
     report.warnings.emplace_back(trace.cut_off
                                      ? "the part of it that was read has no work of a GPU"
@@ -249,8 +261,7 @@ std::string host_text(const TraceQuery& query) {
 /// Adds the trace on another GPU.
 void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecaster,
            const TraceQuery& query) {
-  if (one.trace.events.empty())
-    fail_input(printable(query.path), "there is no work of a GPU to carry to another one");
+  check_gpu_work(one.trace, query.path, "carry to another one");
   if (!one.device)
     throw Error(ErrorKind::kInput,
                 "the GPU of the trace must be known to carry it: give it by `traced-gpu`");
@@ -276,6 +287,8 @@ void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecast
     return;
   }
   const ReadTrace host = read(forecaster, query.host_trace, query.gpu);
+  check_gpu_work(host.trace, query.host_trace, "replay");
+  warn_of_file(report, host.trace, query.host_trace);
   const std::vector<int32_t> matched = matched_groups(one, host);
   std::vector<GroupTime> host_times(host.groups.size());
   double unmatched_s = 0, total_s = 0;
@@ -331,15 +344,20 @@ TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query) 
   return report;
 }
 
-TraceReport compare_traces(const Forecaster& forecaster, const std::string& a,
-                           const std::string& b) {
-  const ReadTrace first = read(forecaster, a, {}), second = read(forecaster, b, {});
+TraceReport compare_traces(const Forecaster& forecaster, const std::string& a, const std::string& b,
+                           const std::optional<GpuRef>& traced) {
+  const ReadTrace first = read(forecaster, a, traced), second = read(forecaster, b, {});
+  check_gpu_work(second.trace, b, "compare with");
   TraceReport report = report_of(first, forecaster, a);
+  warn_of_file(report, second.trace, b);
   const std::vector<int32_t> matched = matched_groups(second, first);
   CarriedTrace& other = report.carried.emplace();
   if (second.device) {
     other.gpu = second.device->id;
     other.gpu_name = second.device->name;
+  } else if (const TracedDevice* device = traced_device(second.trace)) {
+    report.warnings.push_back(
+        fmt::format("{}: no known GPU is named '{}'", printable(b), shown_name(device->name)));
   }
   other.host = "as measured in " + printable(b);
   double unmatched = 0;
