@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
@@ -69,6 +71,11 @@ enum Fp8Operand : size_t { kX, kWeight, kX8, kWeight8, kXTransposed, kWeightTran
 
 std::vector<TensorSpec> infer_fp8_linear(const OpContext& context) {
   check_operand(context, kX8, kWeight8);
+  const Shape &x = context.input(kX).shape, &x8 = context.input(kX8).shape;
+  if (x.empty() || x8.empty() || x.back() != x8.back())
+    context.fail(
+        fmt::format("expected x and x in 8 bits with rows of the same length, found {} and {}",
+                    format_shape(x), format_shape(x8)));
   TensorSpec spec{.shape = context.input(kX).shape, .dtype = context.input(kX).dtype};
   spec.shape.back() = element_count(context.input(kWeight8).shape) / last_of(context.input(kX8));
   return {spec};

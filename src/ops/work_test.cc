@@ -136,6 +136,20 @@ TEST(Matmul, AQuantizedOperandIsStoredAsTheSchemeHasIt) {
                kInput, "expected a weight of fp8, found bf16");
 }
 
+TEST(Fp8Linear, ItsInputIsTheOneThatWasCast) {
+  const auto parse = [](const char* x) {
+    return parse_graph(std::string("input x: bf16") + x +
+                           "\ninput w: bf16[128, 256]\ninput a: fp8[64, 256]\n"
+                           "input b: fp8[128, 256]\ninput c: fp8[256, 64]\n"
+                           "input d: fp8[256, 128]\n"
+                           "y = fp8_linear(x, w, a, b, c, d) {scheme=fp8}\n",
+                       "a.tcg");
+  };
+  EXPECT_NO_THROW(parse("[64, 256]"));
+  EXPECT_ERROR(parse("[]"), kInput, "rows of the same length");
+  EXPECT_ERROR(parse("[64, 128]"), kInput, "rows of the same length");
+}
+
 TEST(Experts, ReadTheWeightsOfBusyExpertsOnly) {
   SizeList sizes = {
       {"tokens", 2}, {"ffn_dim", 512}, {"hidden_dim", 256}, {"num_experts", 64}, {"top_k", 4}};
