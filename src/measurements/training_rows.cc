@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/checked.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "measurements/layouts.h"
@@ -137,9 +138,11 @@ const BundledModel& bundled_model(const std::string& repository) {
 
 void add_parts(Options& options, int64_t layers, int64_t pp, int64_t vpp) {
   if (vpp <= 1) return;
+  const int64_t parts = checked_product({pp, vpp});
+  if (parts < 1) throw NotDescribed{"a degree of parallelism is below 1"};
   options.emplace_back("pipeline-schedule", "interleaved");
   options.emplace_back("num-layers-per-virtual-pipeline-stage",
-                       std::to_string((layers + pp * vpp - 1) / (pp * vpp)));
+                       std::to_string(ceil_divide(layers, parts)));
 }
 
 /// Modules of selective recomputation that options name; throws NotDescribed for others.
@@ -154,12 +157,18 @@ void add_recomputation(Options& options, const std::string& modules) {
   options.emplace_back("recompute-modules", join(names, ","));
 }
 
+/// GPUs of a replica of the model; throws NotDescribed for degrees that are none.
+int64_t replica_gpus(int64_t tp, int64_t pp, int64_t cp) {
+  if (tp < 1 || pp < 1 || cp < 1) throw NotDescribed{"a degree of parallelism is below 1"};
+  return checked_product({tp, pp, cp});
+}
+
 ModelMeasurement describe_megatron(const RunRow& row) {
   const BundledModel& model = bundled_model(row.text("hf_model"));
   if (row.is("variant", "tokendrop"))
     throw NotDescribed{"tokens beyond an expert's capacity are dropped"};
   const int64_t tp = row.integer("tp"), pp = row.integer("pp"), cp = row.integer("cp");
-  const int64_t dp = row.integer("gpus") / (tp * pp * cp);
+  const int64_t dp = row.integer("gpus") / replica_gpus(tp, pp, cp);
   const int64_t ep = row.integer("ep");
   ModelMeasurement m;
   m.model = model.name;

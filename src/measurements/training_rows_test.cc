@@ -66,6 +66,17 @@ TEST(TrainingRows, TunedRunsHaveTheirLayoutAndOverlaps) {
   EXPECT_EQ(set.unmatched.size(), 2u);
 }
 
+TEST(TrainingRows, DegreesAreCounts) {
+  const std::string begin = std::string(kMegatronHeader) +
+                            "nvidia-h100-sxm5-80gb,8,lora,meta-llama/Meta-Llama-3-70B,,bf16,32,1,"
+                            "4096,,";
+  const MeasurementSet none = read_table(begin + "2,0,1,2,1,9,,\n");
+  EXPECT_TRUE(none.models.empty());
+  ASSERT_EQ(none.unmatched.size(), 1u);
+  EXPECT_NE(none.unmatched[0].find("a degree of parallelism is below 1"), std::string::npos);
+  EXPECT_ERROR(read_table(begin + "9000000000000000,9000000000000000,1,2,1,9,,\n"), kInput, "64");
+}
+
 TEST(TrainingRows, PeaksHaveTheSetUpOfTheirArguments) {
   const std::string header =
       "case,family,date,env,second_run,gpu,layers,seq,decoder_seq,tp,pp,cp,ep,etp,vpp,dp,"
