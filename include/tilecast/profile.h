@@ -203,8 +203,11 @@ struct TraceQuery {
 TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query);
 
 /// Two traces operator by operator: `a` with each operator's time in `b` as what it is carried to.
-/// Operators are matched by name, sizes and dtype. Throws as `report_trace`.
-TraceReport compare_traces(const Forecaster& forecaster, const std::string& a,
-                           const std::string& b);
+/// Operators are matched by their work (kind, dtype, FLOPs, bytes and sizes of their kernels);
+/// those without known work by name, sizes and dtype, or by the kernel's name. `traced`: the GPU
+/// that `a` was made on; not given: the trace names it. Throws as `report_trace`, and Error{kInput}
+/// for a `b` without work of a GPU.
+TraceReport compare_traces(const Forecaster& forecaster, const std::string& a, const std::string& b,
+                           const std::optional<GpuRef>& traced = {});
 
 }  // namespace tilecast

@@ -171,6 +171,10 @@ bool is_profile(const std::string& name) {
 
 Reply answer_compare(CompareQuestion&& asked, const Given&, const Asking&) {
   if (is_profile(asked.a) && is_profile(asked.b)) {
+    if (asked.gpu.given() || asked.model.read || !asked.model.name.empty() || !asked.words.empty())
+      throw OptionError(
+          "two traces of a profiler are compared as they are: `gpu`, `model` and "
+          "options of a request have no effect on them");
     TraceReport report = compare_traces(*asked.forecaster.load(), asked.a, asked.b);
     std::vector<std::string> warnings = report.warnings;
     return {.answer = std::move(report), .warnings = std::move(warnings)};

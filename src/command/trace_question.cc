@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include "base/number.h"
 #include "base/text.h"
@@ -77,7 +78,9 @@ Reply answer_trace(TraceQuestion&& asked, const Given&, const Asking&) {
     throw OptionError("`trace-host` is the host of another GPU: give it with `gpu`");
   TraceReport report;
   if (!asked.beside.empty()) {
-    report = compare_traces(*asked.forecaster.load(), asked.trace, asked.beside);
+    std::optional<GpuRef> traced;
+    if (asked.traced.given()) traced = asked.traced.load();
+    report = compare_traces(*asked.forecaster.load(), asked.trace, asked.beside, traced);
   } else {
     TraceQuery query{.path = asked.trace};
     set_host(query, asked.host);

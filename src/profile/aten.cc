@@ -217,23 +217,38 @@ CallWork CallGraph::work() const {
   return work;
 }
 
+/// Where a word stands in a name with no letter beside it; npos: nowhere.
+static size_t find_word(std::string_view name, std::string_view word) {
+  const auto is_letter = [&](size_t at) {
+    return at < name.size() &&
+           ((name[at] >= 'a' && name[at] <= 'z') || (name[at] >= 'A' && name[at] <= 'Z'));
+  };
+  size_t at = name.find(word);
+  while (at != std::string_view::npos &&
+         ((at > 0 && is_letter(at - 1)) || is_letter(at + word.size())))
+    at = name.find(word, at + 1);
+  return at;
+}
+
 CallHints hints_of(std::string_view kernel) {
   struct Mark {
     std::string_view text;
     DType dtype;
+    bool is_word = false;  ///< also a part of other names: "Pointwise", "bfloat16"
   };
   // Of what a kernel's template arguments name, the first counts: that of its elements.
-  static constexpr Mark kMarks[] = {{"OpaqueType<2u>", DType::kBf16},  {"BFloat16", DType::kBf16},
-                                    {"__nv_bfloat16", DType::kBf16},   {"Half", DType::kFp16},
-                                    {"OpaqueType<4u>", DType::kFp32},  {"float", DType::kFp32},
-                                    {"OpaqueType<8u>", DType::kInt64}, {"long", DType::kInt64},
-                                    {"OpaqueType<1u>", DType::kInt8},  {"int", DType::kInt32}};
+  static constexpr Mark kMarks[] = {
+      {"OpaqueType<2u>", DType::kBf16},  {"BFloat16", DType::kBf16},
+      {"__nv_bfloat16", DType::kBf16},   {"Half", DType::kFp16},
+      {"OpaqueType<4u>", DType::kFp32},  {"float", DType::kFp32, true},
+      {"OpaqueType<8u>", DType::kInt64}, {"long", DType::kInt64, true},
+      {"OpaqueType<1u>", DType::kInt8},  {"int", DType::kInt32, true}};
   CallHints hints;
   hints.tf32 = kernel.find("tf32") != std::string_view::npos ||
                kernel.find("s1688gemm") != std::string_view::npos;
   size_t first = std::string_view::npos;
   for (const Mark& mark : kMarks) {
-    const size_t at = kernel.find(mark.text);
+    const size_t at = mark.is_word ? find_word(kernel, mark.text) : kernel.find(mark.text);
     if (at < first) {
       first = at;
       hints.dtype = mark.dtype;

@@ -71,26 +71,36 @@ std::optional<CallWork> joined(const Arguments& arguments, const CallHints& hint
 }
 
 /// _foreach_add_, _fused_adamw_: reads all lists, writes the first, or all but the gradients.
+/// _foreach_norm writes a number for each tensor; _foreach_zero_ reads nothing.
 std::optional<CallWork> of_lists(std::string_view name, const Arguments& arguments,
                                  const CallHints& hints) {
   const bool fused = name.starts_with("_fused_adam") || name.starts_with("_fused_sgd");
   if ((!name.starts_with("_foreach_") && !fused) || !hints.dtype) return std::nullopt;
   const DType dtype = *hints.dtype;
-  int64_t lists = 0, elements = 0, all = 0;
+  int64_t lists = 0, elements = 0, all = 0, tensors = 0;
   for (const TracedArgument& argument : arguments) {
     if (!argument.is_list) continue;
     int64_t sum = 0;
     for (const TracedTensor& tensor : argument.tensors) sum = checked_add(sum, tensor.elements());
     if (sum == 0) continue;
-    if (++lists == 1) elements = sum;
+    if (++lists == 1) {
+      elements = sum;
+      tensors = static_cast<int64_t>(argument.tensors.size());
+    }
     if (fused && sum < elements) continue;  // the steps: a number for each parameter
     all = checked_add(all, sum);
   }
   if (elements < 1) return std::nullopt;
   constexpr int64_t kAdamFlops = 12;
-  const int64_t written = fused ? all - elements : elements;
-  CallWork work = stream_work(dtype, elements, checked_multiply(fused ? kAdamFlops : 1, elements),
-                              bytes_of(dtype, all), bytes_of(dtype, std::max(written, elements)));
+  const bool zero = name == "_foreach_zero_", reduces = name == "_foreach_norm";
+  const int64_t written = reduces ? tensors : fused ? std::max(all - elements, elements) : elements;
+  CallWork work =
+      stream_work(dtype, reduces ? std::max<int64_t>(1, elements / tensors) : elements,
+                  checked_multiply(fused  ? kAdamFlops
+                                   : zero ? 0
+                                          : 1,
+                                   elements),
+                  zero ? 0 : bytes_of(dtype, all), bytes_of(dtype, written), reduces ? tensors : 1);
   work.by_traffic = true;  // lists of several dtypes are taken to be of one
   return work;
 }

@@ -149,7 +149,7 @@ std::optional<CallWork> convolution_gradients(const ConvolutionCall& call, const
                                               const TracedTensor& weight,
                                               const Arguments& arguments, DType dtype) {
   const TracedTensor* dy = tensor_at(arguments, 0);
-  if (dy == nullptr) return std::nullopt;
+  if (dy == nullptr || dy->shape.size() != x.shape.size()) return std::nullopt;
   const std::array<bool, 3> wanted = gradients_of(arguments);
   CallGraph graph;
   const std::vector<TensorId> inputs = {graph.input(dy->shape, dtype), graph.input(x.shape, dtype),

@@ -134,10 +134,11 @@ int64_t kept_elements(const TracedTensor& x, const std::vector<int64_t>& dims) {
   return kept;
 }
 
-std::optional<CallWork> reduction(const Arguments& arguments, int64_t flops) {
+std::optional<CallWork> reduction(const Arguments& arguments, int64_t flops,
+                                  size_t dims_place = 1) {
   const TracedTensor* x = tensor_at(arguments, 0);
   if (x == nullptr) return std::nullopt;
-  const int64_t results = kept_elements(*x, numbers_at(arguments, 1));
+  const int64_t results = kept_elements(*x, numbers_at(arguments, dims_place));
   const int64_t elements = x->elements();
   return stream_work(*x->dtype, elements / std::max<int64_t>(1, results),
                      checked_multiply(flops, elements), x->stored_bytes(),
@@ -176,21 +177,12 @@ std::optional<CallWork> rows_work(std::string_view name, const Arguments& argume
     return loss("nll_loss", tensor_at(arguments, 0), tensor_at(arguments, 1), false);
   if (name == "nll_loss_backward")
     return loss("nll_loss_backward", tensor_at(arguments, 1), tensor_at(arguments, 2), true);
-  static constexpr std::string_view kReductions[] = {"sum",
-                                                     "mean",
-                                                     "amax",
-                                                     "amin",
-                                                     "max",
-                                                     "min",
-                                                     "argmax",
-                                                     "argmin",
-                                                     "all",
-                                                     "any",
-                                                     "prod",
-                                                     "norm",
-                                                     "linalg_vector_norm"};
+  static constexpr std::string_view kReductions[] = {
+      "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "all", "any", "prod"};
   if (std::find(std::begin(kReductions), std::end(kReductions), name) != std::end(kReductions))
     return reduction(arguments, 1);
+  // The order of the norm stands before its dimensions.
+  if (name == "norm" || name == "linalg_vector_norm") return reduction(arguments, 1, 2);
   if (name == "var" || name == "std" || name == "var_mean" || name == "std_mean")
     return reduction(arguments, 3);
   return std::nullopt;

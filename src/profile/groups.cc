@@ -9,15 +9,11 @@
 #include "predict/power.h"
 #include "predict/unmeasured.h"
 #include "profile/operators.h"
+#include "profile/timeline.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
-
-bool is_collective(std::string_view kernel) {
-  return kernel.find("nccl") != std::string_view::npos ||
-         kernel.find("rccl") != std::string_view::npos;
-}
 
 /// How many calls the events stand for: operators of the trace, and the same number of events for
 /// each call that began before it.
@@ -56,7 +52,7 @@ void find_kind(OperatorGroup& group, const ProfilerTrace& trace) {
   const std::string& kernel = trace.names[group.kernel];
   if (first.work != DeviceWork::kKernel) {
     group.kind = TracedKind::kTransfer;
-  } else if (is_collective(kernel)) {
+  } else if (is_collective_kernel(kernel)) {
     group.kind = TracedKind::kCollective;
   } else if (group.call >= 0) {
     const OperatorCall& call = trace.calls[static_cast<size_t>(group.call)];
@@ -74,7 +70,8 @@ int64_t short_starts(const CallWork& work) {
   });
 }
 
-GroupTime time_of(const CallWork& work, const std::vector<KernelTime>& times, double shift_s) {
+GroupTime time_of(const CallWork& work, const std::vector<KernelTime>& times, double shift_s,
+                  double kept_share) {
   GroupTime sum;
   double longest = 0;
   for (size_t i = 0; i < times.size(); ++i) {
@@ -89,9 +86,9 @@ GroupTime time_of(const CallWork& work, const std::vector<KernelTime>& times, do
     sum.predictor = time.predictor;
     sum.common_share = time.common_share;
   }
-  // The shift leaves half of the forecast at least: it corrects the start, not the work.
-  const double shift =
-      std::max(shift_s * static_cast<double>(short_starts(work)), -sum.seconds.low / 2);
+  // The shift leaves a part of the forecast at least: it corrects the start, not the work.
+  const double shift = std::max(shift_s * static_cast<double>(short_starts(work)),
+                                -sum.seconds.low * (1 - kept_share));
   sum.seconds.value += shift;
   sum.seconds.low += shift;
   sum.seconds.high += shift;
@@ -165,7 +162,7 @@ std::vector<GroupTime> group_times(const std::vector<OperatorGroup>& groups,
     if (times[i].empty()) continue;
     std::copy_n(all.begin() + static_cast<ptrdiff_t>(next), times[i].size(), times[i].begin());
     next += times[i].size();
-    result[i] = time_of(groups[i].work, times[i], shift_s);
+    result[i] = time_of(groups[i].work, times[i], shift_s, constants.kept_by_start_share);
   }
   return result;
 }

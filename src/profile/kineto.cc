@@ -4,7 +4,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <optional>
 
 #include "base/budget.h"
 #include "base/fail.h"
@@ -120,6 +122,7 @@ class TraceBuilder {
   ProfilerTrace& trace() { return trace_; }
 
  private:
+  bool is_far(int64_t start);
   void add_operator(const RawEvent& event, int64_t start, int64_t duration);
   void add_runtime(const RawEvent& event, int64_t start, int64_t duration);
   void add_device_event(const RawEvent& event, DeviceWork work, int64_t start, int64_t duration);
@@ -131,8 +134,15 @@ class TraceBuilder {
   std::string name_, key_;
   ProfilerTrace trace_;
   KnownTexts call_keys_, threads_;
-  int64_t device_ns_ = 0;  ///< of all events of GPUs
+  int64_t device_ns_ = 0;            ///< of all events of GPUs
+  std::optional<int64_t> first_ns_;  ///< start of the first event of the file
 };
+
+/// Whether an event begins too far from the first one to be of the same profile.
+bool TraceBuilder::is_far(int64_t start) {
+  if (!first_ns_) first_ns_ = start;
+  return std::abs(start - *first_ns_) > kLongestTraceNs;
+}
 
 void TraceBuilder::add(const RawEvent& event) {
   ++trace_.event_count;
@@ -145,10 +155,10 @@ void TraceBuilder::add(const RawEvent& event) {
   if (!is_kernel && !is_copy && !is_fill && !is_op && !is_call && !is_step) return;
   const int64_t start = scaled_number(event.time, kNsPerUs, -1);
   const int64_t duration = scaled_number(event.duration, kNsPerUs, -1);
-  // No profile takes 100 days, nor do its GPUs together: sums cannot overflow.
-  constexpr int64_t kLongestNs = int64_t{100} * 24 * 3600 * 1'000'000'000;
+  // Nor do the GPUs of a profile together take longer.
   const bool on_device = is_kernel || is_copy || is_fill;
-  if (start < 0 || duration < 0 || duration > kLongestNs - (on_device ? device_ns_ : 0)) {
+  if (start < 0 || duration < 0 || duration > kLongestTraceNs - (on_device ? device_ns_ : 0) ||
+      is_far(start)) {
     ++trace_.odd_events;
     return;
   }
@@ -216,14 +226,16 @@ void TraceBuilder::add_devices(std::string_view json) {
     const auto found = device.find(key);
     return found != device.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
   };
+  constexpr size_t kMostName = 256;  // that of CUDA's cudaDeviceProp
   for (const Json& device : list) {
     if (!device.is_object()) continue;
     const auto name = device.find("name");
-    trace_.devices.push_back(
-        {number(device, "id"),
-         name != device.end() && name->is_string() ? name->get<std::string>() : "",
-         std::max<int64_t>(0, number(device, "totalGlobalMem")),
-         std::max<int64_t>(0, number(device, "numSms"))});
+    trace_.devices.push_back({number(device, "id"),
+                              name != device.end() && name->is_string()
+                                  ? name->get<std::string>().substr(0, kMostName)
+                                  : "",
+                              std::max<int64_t>(0, number(device, "totalGlobalMem")),
+                              std::max<int64_t>(0, number(device, "numSms"))});
   }
 }
 

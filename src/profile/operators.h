@@ -58,6 +58,7 @@ std::string sizes_of(const OperatorCall& call);
 std::string dtype_of(const OperatorCall& call);
 
 /// Why a call takes longer than it should, as far as the trace tells.
-std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, double ratio);
+std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, double ratio,
+                      const TraceConstants& constants);
 
 }  // namespace tilecast

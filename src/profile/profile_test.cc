@@ -2,23 +2,27 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <limits>
 #include <string>
 
-#include "profile/aten.h"
+#include "laws/constants.h"
 #include "profile/json_cursor.h"
 #include "profile/operators.h"
 #include "profile/replay.h"
 #include "profile/timeline.h"
 #include "profile/trace.h"
+#include "profile/traced_gpu.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {
+
+const TraceConstants& laws() { return bundled_laws().trace; }
 
 /// A trace of an H100 with these events.
 std::string h100_trace(const std::string& events) {
@@ -139,6 +143,37 @@ TEST(ProfilerTrace, EventsWithoutAValidTimeAreCounted) {
   EXPECT_TRUE(trace.events.empty());
 }
 
+TEST(ProfilerTrace, EventsFarFromTheFirstOneAreCounted) {
+  const ProfilerTrace trace = parse_profiler_trace(
+      h100_trace(kernel_event("a", -1, -1, 10, 30) + "," + kernel_event("a", -1, -1, 4e15, 30)),
+      "t.json");
+  EXPECT_EQ(trace.odd_events, 1);
+  EXPECT_EQ(trace.events.size(), 1u);
+}
+
+TEST(ProfilerTrace, NamesOfDevicesAreShort) {
+  std::string name;
+  for (int i = 0; i < 100'000; ++i) name += "a ";
+  const ProfilerTrace trace = parse_profiler_trace(
+      R"({"deviceProperties": [{"id": 0, "name": ")" + name + R"("}], "traceEvents": []})",
+      "t.json");
+  ASSERT_EQ(trace.devices.size(), 1u);
+  EXPECT_EQ(trace.devices[0].name.size(), 256u);
+}
+
+TEST(TracedGpu, AShorterNameCountsWhereTheSizesAgree) {
+  const auto id = [](const char* name, int64_t gib, int64_t sms) {
+    const auto device = known_device({0, name, gib << 30, sms}, laws());
+    return device ? device->id : "";
+  };
+  EXPECT_EQ(id("NVIDIA GeForce RTX 3080", 10, 68), "nvidia-rtx-3080");
+  EXPECT_EQ(id("NVIDIA GeForce RTX 3080 custom", 10, 68), "nvidia-rtx-3080");
+  EXPECT_NE(id("NVIDIA GeForce RTX 3080 Ti", 12, 80), "nvidia-rtx-3080");
+  EXPECT_NE(id("NVIDIA GeForce RTX 4090 Laptop GPU", 16, 76), "nvidia-rtx-4090");
+  EXPECT_EQ(id("NVIDIA A100-SXM4-40GB MIG 1g.5gb", 5, 14), "");
+  EXPECT_EQ(id("AMD Instinct MI300X VF", 192, 304), "amd-mi300x");
+}
+
 TEST(ProfilerTrace, KernelsOfAnEarlierStepHaveTheCallsOfTheSameKernels) {
   // No External id and no launch: the kernel before and the one after tell the call.
   const ProfilerTrace trace =
@@ -149,96 +184,6 @@ TEST(ProfilerTrace, KernelsOfAnEarlierStepHaveTheCallsOfTheSameKernels) {
   ASSERT_EQ(trace.events.size(), 2u);
   EXPECT_EQ(trace.events[0].op, -1);
   EXPECT_EQ(trace.events[0].call, trace.events[1].call);
-}
-
-OperatorCall call_of(const std::string& name, const std::string& dims, const std::string& types,
-                     const std::string& strides = "", const std::string& values = "") {
-  return {name, dims, types, strides, values};
-}
-
-TEST(Aten, ProductsReadTransposedViewsAsTheyAreStored) {
-  const auto work =
-      work_of(call_of("aten::mm", "[[4096, 1024], [1024, 2048]]",
-                      R"(["c10::BFloat16", "c10::BFloat16"])", "[[1024, 1], [1, 1024]]"));
-  ASSERT_TRUE(work);
-  ASSERT_EQ(work->kernels.size(), 1u);
-  const Kernel& kernel = work->kernels[0];
-  const Gemm& gemm = std::get<Gemm>(kernel.shape);
-  EXPECT_EQ(gemm.m, 4096);
-  EXPECT_EQ(gemm.n, 2048);
-  EXPECT_EQ(gemm.k, 1024);
-  EXPECT_EQ(gemm.trans_b, 1);
-  EXPECT_EQ(kernel.dtype, DType::kBf16);
-  EXPECT_EQ(kernel.flops, int64_t{2} * 4096 * 2048 * 1024);
-  EXPECT_EQ(kernel.bytes(), 2 * (4096 * 1024 + 1024 * 2048 + 4096 * 2048));
-}
-
-TEST(Aten, PointwiseKernelsReadRepeatedElementsOnce) {
-  const auto work = work_of(call_of("aten::mul", "[[8, 1024, 64], [1024, 64]]",
-                                    R"(["c10::BFloat16", "float"])", "[[65536, 64, 1], [0, 1]]"));
-  ASSERT_TRUE(work);
-  EXPECT_EQ(work->kernels[0].read_bytes, 2 * 8 * 1024 * 64 + 4 * 64);
-  EXPECT_EQ(work->kernels[0].write_bytes, 4 * 8 * 1024 * 64) << "the wider dtype";
-}
-
-TEST(Aten, ConvolutionsAndTheirGradients) {
-  const std::string types = R"(["c10::BFloat16", "c10::BFloat16", "c10::BFloat16", "ScalarList",
- "ScalarList", "ScalarList", "ScalarList", "Scalar", "ScalarList", "Scalar", "ScalarList"])";
-  const auto work = work_of(call_of(
-      "aten::convolution_backward",
-      "[[8, 64, 28, 28], [8, 32, 56, 56], [64, 32, 3, 3], [], [], [], [], [], [], [], []]", types,
-      "", R"(["", "", "", "[0]", "[2, 2]", "[1, 1]", "[1, 1]", "False", "[0, 0]", "1",
- "[False, True, False]"])"));
-  ASSERT_TRUE(work);
-  ASSERT_EQ(work->kernels.size(), 1u) << "the weight's gradient alone";
-  EXPECT_EQ(work->kernels[0].flops, int64_t{2} * 8 * 64 * 28 * 28 * 32 * 9);
-  EXPECT_EQ(std::get<Convolution>(work->kernels[0].shape).stride, 2);
-}
-
-TEST(Aten, AttentionIsCausalWhereItsArgumentSays) {
-  const std::string types =
-      R"(["c10::Half", "c10::Half", "c10::Half", "", "", "Scalar", "Scalar", "Scalar", "Scalar"])";
-  const auto flops = [&](const char* causal) {
-    const auto work = work_of(call_of(
-        "aten::_flash_attention_forward",
-        "[[2, 512, 8, 64], [2, 512, 2, 64], [2, 512, 2, 64], [], [], [], [], [], []]", types, "",
-        std::string(R"(["", "", "", "", "", "512", "512", "0.", ")") + causal + "\"]"));
-    EXPECT_TRUE(work);
-    EXPECT_EQ(std::get<Attention>(work->kernels[0].shape).kv_heads, 2);
-    return work->kernels[0].flops;
-  };
-  EXPECT_EQ(flops("False"), int64_t{4} * 2 * 8 * 512 * 512 * 64);
-  EXPECT_LT(flops("True"), flops("False"));
-}
-
-TEST(Aten, ListsTakeTheirTypeFromTheKernel) {
-  const OperatorCall cat =
-      call_of("aten::cat", "[[[4, 1, 768], [4, 196, 768]], []]", R"(["TensorList", "Scalar"])");
-  EXPECT_FALSE(work_of(cat)) << "nothing states the size of an element";
-  const auto work = work_of(cat, hints_of("CatArrayBatchedCopy<OpaqueType<2u>, unsigned int>"));
-  ASSERT_TRUE(work);
-  EXPECT_EQ(work->kernels[0].bytes(), 2 * 2 * 4 * 197 * 768);
-}
-
-TEST(Aten, TensorsInDifferentOrdersAreStrided) {
-  const auto strided = [](const char* strides) {
-    const auto work = work_of(
-        call_of("aten::copy_", "[[16, 8, 32], [16, 8, 32]]", R"(["float", "float"])", strides));
-    return work && work->is_strided;
-  };
-  EXPECT_FALSE(strided("[[256, 32, 1], [256, 32, 1]]"));
-  EXPECT_FALSE(strided("[[32, 512, 1], [32, 512, 1]]")) << "both in the same other order";
-  EXPECT_TRUE(strided("[[256, 32, 1], [32, 512, 1]]"));
-  EXPECT_TRUE(strided("[[256, 32, 1], [512, 64, 1]]")) << "every second row";
-}
-
-TEST(Aten, WhatDoesNotFitIsNotKnown) {
-  EXPECT_FALSE(work_of(call_of("aten::mm", "[[4, 5], [6, 7]]", R"(["float", "float"])")));
-  EXPECT_FALSE(work_of(call_of("aten::mm", "[[4, 5]]", R"(["float"])")));
-  EXPECT_FALSE(work_of(call_of("aten::mm", "not json", "[]")));
-  EXPECT_FALSE(work_of(call_of("my::op", "[[4, 5]]", R"(["float"])")));
-  EXPECT_FALSE(work_of(call_of("aten::add", "[[]]", R"(["double"])")));
-  EXPECT_FALSE(work_of(call_of("aten::mul", "[[1099511627776, 1099511627776]]", R"(["float"])")));
 }
 
 TEST(Timeline, TheHostLaunchesLateOrTheGpuIsBetweenKernels) {
@@ -294,16 +239,16 @@ std::vector<int64_t> durations_of(const ProfilerTrace& trace, double factor) {
 
 TEST(Replay, UnchangedTimesGiveTheSpanOfTheTrace) {
   const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
-  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), {}), 72'000);
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), 1, laws()), 72'000);
 }
 
 TEST(Replay, FasterKernelsWaitForTheHost) {
   const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
   // The second kernel, 18 us after the first launch and as late as the first one after its own,
   // takes 3 us.
-  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.1), {}), 31'000);
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.1), 1, laws()), 31'000);
   const int64_t at_once = replayed_span_ns(trace, durations_of(trace, 0.1),
-                                           {.host_speed = std::numeric_limits<double>::infinity()});
+                                           std::numeric_limits<double>::infinity(), laws());
   EXPECT_EQ(at_once, 10'000 + 2 * 3'000 + 2'000);
 }
 
@@ -313,9 +258,24 @@ TEST(Replay, AHostThatWaitsGoesOnWhenTheGpuIsDone) {
                  "," + call_event("cudaStreamSynchronize", 2, 6, 60) + "," +
                  call_event("cudaLaunchKernel", 3, 70, 5) + "," + kernel_event("b", -1, 3, 80, 20)),
       "t.json");
-  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), {}), 100'000);
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 1), 1, laws()), 100'000);
   // Kernels of half the time: 25 us and 10 us less.
-  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.5), {}), 65'000);
+  EXPECT_EQ(replayed_span_ns(trace, durations_of(trace, 0.5), 1, laws()), 65'000);
+}
+
+TEST(Replay, TimesOfASlowHostHaveAnEnd) {
+  constexpr double kDaysUs = 99 * 24 * 3600 * 1e6;
+  const ProfilerTrace trace = parse_profiler_trace(
+      h100_trace(call_event("cudaLaunchKernel", 1, kDaysUs, 5) + "," +
+                 call_event("cudaLaunchKernel", 2, 0, 5) + "," +
+                 call_event("cudaLaunchKernel", 3, 2 * kDaysUs, 5) + "," +
+                 kernel_event("a", -1, 1, kDaysUs, 5) + "," + kernel_event("a", -1, 2, 5, 5) + "," +
+                 kernel_event("a", -1, 3, 2 * kDaysUs, 5)),
+      "t.json");
+  ASSERT_EQ(trace.events.size(), 3u);
+  const std::vector<int64_t> longest(3, kLongestTraceNs);
+  const int64_t span = replayed_span_ns(trace, longest, 1e-3, laws());
+  EXPECT_GT(span, replayed_span_ns(trace, longest, 1, laws()));
 }
 
 /// A file that is removed with this.
@@ -358,6 +318,20 @@ TEST(TraceReport, OnTheSameGpuItTakesWhatWasMeasured) {
   EXPECT_GT(report.carried->kernels_s.high, report.carried->kernels_s);
 }
 
+TEST(TraceReport, KernelsOfNoTimeCanBeCarried) {
+  std::string text = two_products();
+  for (size_t at = 0;
+       (at = text.find("\"dur\": 30.000000, \"args\": {\"External id\"", at)) != std::string::npos;)
+    text.replace(at, 16, "\"dur\": 0");
+  const TraceFile file("tilecast_profile_test_zero.json", text);
+  const Forecaster forecaster;
+  const TraceReport report =
+      report_trace(forecaster, {.path = file.path, .gpu = load_gpu_ref("H100")});
+  ASSERT_TRUE(report.carried);
+  EXPECT_EQ(report.kernels_s, 0);
+  EXPECT_NEAR(report.carried->span_s, 42e-6, 1e-9) << "the second one begins 42 us after 110";
+}
+
 TEST(TraceReport, ATraceWithoutGpuWorkSaysSo) {
   const TraceFile file(
       "tilecast_profile_test_cpu.json",
@@ -380,6 +354,31 @@ TEST(TraceReport, TwoTracesAreMatchedByTheirWork) {
   ASSERT_TRUE(report.operators[0].carried);
   EXPECT_NEAR(*report.operators[0].carried, 40e-6, 1e-12);
   EXPECT_EQ(report.carried->unknown_share, 0);
+}
+
+TEST(TraceReport, WhatTheOtherTraceLacksIsSaid) {
+  const std::string whole = two_products();
+  const TraceFile a("tilecast_profile_test_whole.json", whole);
+  const TraceFile cut("tilecast_profile_test_cut.json", whole.substr(0, whole.rfind("152.")));
+  const TraceFile cpu(
+      "tilecast_profile_test_host.json",
+      R"({"traceEvents": [)" + op_event("aten::mm", 1, 100, 30, kProductArguments) + "]}");
+  const Forecaster forecaster;
+  const auto tells = [&](const TraceReport& report) {
+    return std::any_of(report.warnings.begin(), report.warnings.end(), [&](const auto& warning) {
+      return warning.starts_with(cut.path) && warning.find("ends before") != std::string::npos;
+    });
+  };
+  const GpuRef gpu = load_gpu_ref("H100");
+  EXPECT_TRUE(tells(compare_traces(forecaster, a.path, cut.path)));
+  EXPECT_TRUE(
+      tells(report_trace(forecaster, {.path = a.path, .gpu = gpu, .host_trace = cut.path})));
+  EXPECT_THROW(compare_traces(forecaster, a.path, cpu.path), Error);
+  EXPECT_THROW(report_trace(forecaster, {.path = a.path, .gpu = gpu, .host_trace = cpu.path}),
+               Error);
+  const TraceReport given = compare_traces(forecaster, a.path, a.path, load_gpu_ref("MI300X"));
+  EXPECT_EQ(given.gpu, "amd-mi300x") << "the GPU of the first trace";
+  EXPECT_EQ(given.carried->gpu, "nvidia-h100-sxm5-80gb");
 }
 
 }  // namespace

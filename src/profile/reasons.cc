@@ -81,12 +81,12 @@ int64_t joined_elements(const OperatorCall& call) {
 }
 
 /// The reason that the operator tells; "": none.
-std::string by_operator(const OperatorCall& call) {
-  constexpr int64_t kLongPieces = 512;
+std::string by_operator(const OperatorCall& call, const TraceConstants& constants) {
   if (call.name == "aten::embedding_dense_backward")
     return "it sorts the ids before it sums their rows";
   if (call.name == "aten::cat")
-    if (const int64_t joined = joined_elements(call); joined > 0 && joined < kLongPieces)
+    if (const int64_t joined = joined_elements(call);
+        joined > 0 && static_cast<double>(joined) < constants.long_pieces)
       return fmt::format("it joins pieces of {} elements", joined);
   return "";
 }
@@ -143,12 +143,12 @@ std::string dtype_of(const OperatorCall& call) {
   return "";
 }
 
-std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, double ratio) {
+std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, double ratio,
+                      const TraceConstants& constants) {
   const OperatorCall& call = trace.calls[static_cast<size_t>(group.call)];
   const std::string& kernel = trace.names[group.kernel];
-  constexpr double kWorthNaming = 0.15;
   constexpr int64_t kVector = 8;
-  if (const double share = layout_share(group, trace); share > kWorthNaming)
+  if (const double share = layout_share(group, trace); share > constants.named_layout_share)
     return fmt::format("{:.0f} % of it changes the layout of images: keep them in channels_last",
                        100 * share);
   if (const Gemm* gemm = product_of(group); gemm != nullptr && gemm->k == 1)
@@ -163,7 +163,7 @@ std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, do
     return fmt::format("{} most of the {} SMs idle",
                        blocks == 1 ? "1 block leaves" : fmt::format("{} blocks leave", blocks),
                        sms_of(trace));
-  if (std::string reason = by_operator(call); !reason.empty()) return reason;
+  if (std::string reason = by_operator(call, constants); !reason.empty()) return reason;
   const bool streams = !group.work.kernels.empty() && group.work.kernels.front().is<Stream>();
   if (streams && group.work.is_strided)
     return fmt::format("{:.1f} x its bytes: {} is not stored row by row", ratio,

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <map>
 #include <utility>
 
@@ -15,15 +16,24 @@
 namespace tilecast {
 namespace {
 
-/// Longer gaps are no gaps of the hardware between two kernels of a stream.
-constexpr int64_t kLongestGapNs = 20'000;
 /// Before any trace, and such that differences fit.
 constexpr int64_t kLongAgo = -(int64_t{1} << 61);
+/// No time of a replay is later, such that some more of a trace's times can be added.
+constexpr int64_t kLatest = INT64_MAX - 4 * kLongestTraceNs;
+
+int64_t ns_of(double seconds) { return std::llround(seconds * 1e9); }
+
+/// `ns` of the trace later than `at`, for a host of this speed.
+int64_t later(int64_t at, int64_t ns, double speed) {
+  const double passed = static_cast<double>(ns) / speed;
+  const int64_t by = passed < static_cast<double>(kLatest) ? static_cast<int64_t>(passed) : kLatest;
+  return at > kLatest - by ? kLatest : at + by;
+}
 
 class Replay {
  public:
-  Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations,
-         const ReplayOptions& options);
+  Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations, double host_speed,
+         const TraceConstants& constants);
   int64_t span_ns();
 
  private:
@@ -44,18 +54,23 @@ class Replay {
 
   const ProfilerTrace& trace_;
   const std::vector<int64_t>& durations_;
-  const ReplayOptions& options_;
+  const double host_speed_;
+  const int64_t launch_ns_, longest_gap_ns_, other_gap_ns_, slack_ns_;
   std::vector<Step> steps_;
   std::vector<int64_t> begin_, end_;           ///< of events, in the replay
   std::vector<int64_t> call_begin_;            ///< of runtime calls
   std::vector<std::vector<int32_t>> of_call_;  ///< events by their launch
 };
 
-Replay::Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations,
-               const ReplayOptions& options)
+Replay::Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations, double host_speed,
+               const TraceConstants& constants)
     : trace_(trace),
       durations_(durations),
-      options_(options),
+      host_speed_(host_speed),
+      launch_ns_(ns_of(constants.queued_launch_s)),
+      longest_gap_ns_(ns_of(constants.stream_gap_s)),
+      other_gap_ns_(ns_of(constants.other_stream_gap_s)),
+      slack_ns_(ns_of(constants.host_slack_s)),
       steps_(trace.events.size()),
       begin_(trace.events.size(), 0),
       end_(trace.events.size(), 0),
@@ -77,7 +92,7 @@ int64_t Replay::usual_delay() const {
     if (previous < 0 || event(previous).end_ns() < launched)
       delays.push_back(e.start_ns - launched);
   }
-  if (delays.empty()) return options_.launch_ns;
+  if (delays.empty()) return launch_ns_;
   const auto middle = delays.begin() + static_cast<ptrdiff_t>(delays.size() / 2);
   std::nth_element(delays.begin(), middle, delays.end());
   return std::max<int64_t>(0, *middle);
@@ -105,21 +120,21 @@ void Replay::find_steps() {
     step.delay_ns = by_host ? delay : std::min(usual, delay);
     if (step.previous >= 0) step.gap_ns = e.start_ns - idle_from;
     const int64_t waited = e.start_ns - std::max(idle_from, by_host ? launched + usual : idle_from);
-    if (step.previous < 0 || waited > kLongestGapNs / 4) {
+    if (step.previous < 0 || waited > other_gap_ns_) {
       // The last one that ended before: on another stream, and shortly before.
       const auto later = ends.upper_bound(e.start_ns);
       if (later != ends.begin()) {
         const auto [end, other] = *std::prev(later);
-        if (other != step.previous && e.start_ns - end < kLongestGapNs &&
+        if (other != step.previous && e.start_ns - end < longest_gap_ns_ &&
             end > std::max(idle_from, by_host ? launched : idle_from)) {
           step.after = other;
           step.delay_ns = std::min(usual, delay);
-          step.gap_ns = std::min<int64_t>(step.gap_ns, kLongestGapNs / 4);
+          step.gap_ns = std::min(step.gap_ns, other_gap_ns_);
         }
       }
     }
-    if (e.launch >= 0) step.gap_ns = std::min(step.gap_ns, kLongestGapNs);
-    if (by_host) step.gap_ns = std::clamp<int64_t>(step.gap_ns, 0, kLongestGapNs / 20);
+    if (e.launch >= 0) step.gap_ns = std::min(step.gap_ns, longest_gap_ns_);
+    if (by_host) step.gap_ns = std::clamp<int64_t>(step.gap_ns, 0, slack_ns_);
     ends[e.end_ns()] = static_cast<int32_t>(i);
   }
 }
@@ -140,11 +155,11 @@ void Replay::run_event(int32_t i) {
   if (step.after >= 0) start = std::max(start, end_[static_cast<size_t>(step.after)]);
   if (start == kLongAgo) start = e.start_ns;  // it began before the trace did
   begin_[at] = start;
-  end_[at] = start + durations_[at];
+  end_[at] = later(start, durations_[at], 1);
 }
 
 void Replay::run_host() {
-  const bool at_once = !std::isfinite(options_.host_speed);
+  const bool at_once = !std::isfinite(host_speed_);
   if (trace_.runtime.empty()) return;
   int64_t traced_from = trace_.runtime.front().start_ns;  // the last point in both times
   int64_t now = traced_from;
@@ -162,17 +177,16 @@ void Replay::run_host() {
   for (size_t i = 0; i < trace_.runtime.size(); ++i) {
     const RuntimeCall& c = trace_.runtime[i];
     if (!at_once) {
-      const auto passed = static_cast<double>(c.start_ns - traced_from) / options_.host_speed;
-      now += static_cast<int64_t>(std::max(0.0, passed));
+      now = later(now, std::max<int64_t>(0, c.start_ns - traced_from), host_speed_);
       traced_from = std::max(traced_from, c.start_ns);
     }
     call_begin_[i] = now;
     if (at_once || !may_wait(trace_.names[c.name])) continue;
     run_until(static_cast<int32_t>(i));
     // It waited if it ended when the GPU did.
-    if (traced_gpu > c.start_ns && traced_gpu <= c.end_ns() + kLongestGapNs / 20) {
-      const auto rest = static_cast<double>(std::max<int64_t>(0, c.end_ns() - traced_gpu));
-      now = std::max(now, gpu) + static_cast<int64_t>(rest / options_.host_speed);
+    if (traced_gpu > c.start_ns && traced_gpu <= c.end_ns() + slack_ns_) {
+      const int64_t rest = std::max<int64_t>(0, c.end_ns() - traced_gpu);
+      now = later(std::max(now, gpu), rest, host_speed_);
       traced_from = std::max(traced_from, c.end_ns());
     }
   }
@@ -195,8 +209,8 @@ int64_t Replay::span_ns() {
 }  // namespace
 
 int64_t replayed_span_ns(const ProfilerTrace& trace, const std::vector<int64_t>& durations_ns,
-                         const ReplayOptions& options) {
-  return Replay(trace, durations_ns, options).span_ns();
+                         double host_speed, const TraceConstants& constants) {
+  return Replay(trace, durations_ns, host_speed, constants).span_ns();
 }
 
 }  // namespace tilecast

@@ -10,51 +10,16 @@
 
 #include "base/fail.h"
 #include "base/text.h"
-#include "devices/registry.h"
 #include "profile/operators.h"
 #include "profile/replay.h"
 #include "profile/timeline.h"
+#include "profile/traced_gpu.h"
 #include "scenario/internal.h"
 #include "tilecast/error.h"
 #include "tilecast/profile.h"
 
 namespace tilecast {
 namespace {
-
-/// The device that most of the time was spent on.
-const TracedDevice* traced_device(const ProfilerTrace& trace) {
-  std::map<int32_t, int64_t> by_device;
-  for (const DeviceEvent& event : trace.events) by_device[event.device] += event.duration_ns;
-  const auto most =
-      std::max_element(by_device.begin(), by_device.end(),
-                       [](const auto& a, const auto& b) { return a.second < b.second; });
-  for (const TracedDevice& device : trace.devices)
-    if (most != by_device.end() && device.id == most->first) return &device;
-  return trace.devices.empty() ? nullptr : &trace.devices.front();
-}
-
-/// By the device's name, without words at its end that the database lacks ("MI300X VF"); else by
-/// the number of its SMs and its memory, where one device alone has both.
-std::optional<Device> known_device(const TracedDevice& traced) {
-  for (std::string name = traced.name; !name.empty();) {
-    for (const Device& device : bundled_devices())
-      if (is_named(device, name)) return device;
-    const size_t space = name.find_last_of(' ');
-    name = space == std::string::npos ? "" : name.substr(0, space);
-  }
-  std::optional<Device> found;
-  constexpr double kMemoryKept = 0.06;  // what the driver keeps of it
-  for (const Device& device : bundled_devices()) {
-    const Gpu* gpu = std::get_if<Gpu>(&device.chip);
-    const double ratio = static_cast<double>(traced.memory_bytes) /
-                         static_cast<double>(std::max<int64_t>(1, device.memory_bytes));
-    if (gpu == nullptr || gpu->sm_count != traced.sm_count || std::abs(ratio - 1) > kMemoryKept)
-      continue;
-    if (found) return std::nullopt;
-    found = device;
-  }
-  return found;
-}
 
 double seconds_of(int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -76,7 +41,7 @@ ReadTrace read(const Forecaster& forecaster, const std::string& path,
   if (gpu) {
     one.device = gpu->content->device;
   } else if (const TracedDevice* traced = traced_device(one.trace)) {
-    one.device = known_device(*traced);
+    one.device = known_device(*traced, forecaster.impl().learned->laws().trace);
   }
   one.times.resize(one.groups.size());
   if (one.device)
@@ -101,7 +66,7 @@ double median_call_s(const OperatorGroup& group, const ProfilerTrace& trace) {
 }
 
 TracedOperator describe(const OperatorGroup& group, const GroupTime& time, const ReadTrace& one,
-                        int64_t total_ns, double least_s) {
+                        int64_t total_ns, double least_s, const TraceConstants& constants) {
   const ProfilerTrace& trace = one.trace;
   TracedOperator row;
   row.kernel = printable(trace.names[group.kernel]);
@@ -133,17 +98,18 @@ TracedOperator describe(const OperatorGroup& group, const GroupTime& time, const
   const double typical_s = std::min(row.measured_s, median_call_s(group, trace));
   row.slow = typical_s > time.seconds.high && typical_s - time.seconds > least_s;
   if (!row.slow) return row;
-  row.reason = reason_of(group, trace, row.ratio);
+  row.reason = reason_of(group, trace, row.ratio, constants);
   row.gain_s = (typical_s - time.seconds) * group.calls;
   return row;
 }
 
-void add_operators(TraceReport& report, const ReadTrace& one, double least_s) {
+void add_operators(TraceReport& report, const ReadTrace& one, double least_s,
+                   const TraceConstants& constants) {
   int64_t total_ns = 0;
   for (const DeviceEvent& event : one.trace.events) total_ns += event.duration_ns;
   report.kernels_s = seconds_of(total_ns);
   for (size_t i = 0; i < one.groups.size(); ++i) {
-    TracedOperator row = describe(one.groups[i], one.times[i], one, total_ns, least_s);
+    TracedOperator row = describe(one.groups[i], one.times[i], one, total_ns, least_s, constants);
     report.gain_s += row.gain_s;
     if (row.forecast) report.forecast_share += row.share;
     if (row.kind == TracedKind::kUnknown) report.unknown_share += row.share;
@@ -176,15 +142,27 @@ void add_times(TraceReport& report, const ReadTrace& one) {
   report.streams = static_cast<int64_t>(streams.size());
 }
 
-void add_warnings(TraceReport& report, const ReadTrace& one) {
-  const ProfilerTrace& trace = one.trace;
+/// What a file lacks; `name` stands before it, where it is not the report's trace.
+void warn_of_file(TraceReport& report, const ProfilerTrace& trace, const std::string& name) {
+  const std::string of = name.empty() ? "" : printable(name) + ": ";
   if (trace.cut_off)
     report.warnings.push_back(
-        fmt::format("the file ends before its list of events does: {} events were read",
+        fmt::format("{}the file ends before its list of events does: {} events were read", of,
                     format_integer(trace.event_count)));
   if (trace.odd_events > 0)
-    report.warnings.push_back(fmt::format("{} events without a valid time were left out",
+    report.warnings.push_back(fmt::format("{}{} events without a valid time were left out", of,
                                           format_integer(trace.odd_events)));
+}
+
+/// Refuses a trace that has nothing to replay or to compare with.
+void check_gpu_work(const ProfilerTrace& trace, const std::string& path, const char* purpose) {
+  if (trace.events.empty())
+    fail_input(printable(path), fmt::format("there is no work of a GPU to {}", purpose));
+}
+
+void add_warnings(TraceReport& report, const ReadTrace& one) {
+  const ProfilerTrace& trace = one.trace;
+  warn_of_file(report, trace, "");
   if (trace.events.empty()) {
     report.warnings.emplace_back(trace.cut_off
                                      ? "the part of it that was read has no work of a GPU"
@@ -241,12 +219,16 @@ std::vector<int64_t> event_durations(const ReadTrace& one, const std::vector<dou
   std::vector<int64_t> durations(one.trace.events.size(), 0);
   for (size_t g = 0; g < one.groups.size(); ++g) {
     const OperatorGroup& group = one.groups[g];
-    const double ratio = call_s[g] / group.measured_s();
     const double each_ns = call_s[g] * group.calls / static_cast<double>(group.events.size()) * 1e9;
+    const double measured_s = group.measured_s();
+    const bool evenly = even || !(measured_s > 0);
+    const double ratio = evenly ? 1 : call_s[g] / measured_s;
     for (const int32_t i : group.events) {
       const auto measured =
           static_cast<double>(one.trace.events[static_cast<size_t>(i)].duration_ns);
-      durations[static_cast<size_t>(i)] = std::llround(even ? each_ns : measured * ratio);
+      const double ns =
+          std::min(evenly ? each_ns : measured * ratio, static_cast<double>(kLongestTraceNs));
+      durations[static_cast<size_t>(i)] = std::llround(ns);
     }
   }
   return durations;
@@ -254,14 +236,16 @@ std::vector<int64_t> event_durations(const ReadTrace& one, const std::vector<dou
 
 /// The span for the values, low and high ends of all times.
 Interval span_of_times(const ReadTrace& one, const std::vector<GroupTime>& times,
-                       const Interval& sum, bool even, const ReplayOptions& options) {
+                       const Interval& sum, bool even, double host_speed,
+                       const TraceConstants& constants) {
   std::vector<double> call_s;
   for (const GroupTime& time : times) call_s.push_back(time.seconds);
   // Errors cancel in the sum; the ends of the span are those of all kernels, scaled to that sum's.
   const auto span = [&](double scale) {
     std::vector<double> scaled = call_s;
     for (double& s : scaled) s *= scale;
-    return seconds_of(replayed_span_ns(one.trace, event_durations(one, scaled, even), options));
+    return seconds_of(
+        replayed_span_ns(one.trace, event_durations(one, scaled, even), host_speed, constants));
   };
   const double value = std::max(sum.value, 1e-12);
   return {span(1), span(sum.low / value), span(sum.high / value)};
@@ -274,16 +258,10 @@ std::string host_text(const TraceQuery& query) {
   return fmt::format("{:.3g} times as fast as in the trace", query.host_speed);
 }
 
-ReplayOptions replay_options(const Forecaster& forecaster, const TraceQuery& query) {
-  const double launch_s = forecaster.impl().learned->laws().trace.queued_launch_s;
-  return {.host_speed = query.host_speed, .launch_ns = std::llround(launch_s * 1e9)};
-}
-
 /// Adds the trace on another GPU.
 void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecaster,
            const TraceQuery& query) {
-  if (one.trace.events.empty())
-    fail_input(printable(query.path), "there is no work of a GPU to carry to another one");
+  check_gpu_work(one.trace, query.path, "carry to another one");
   if (!one.device)
     throw Error(ErrorKind::kInput,
                 "the GPU of the trace must be known to carry it: give it by `traced-gpu`");
@@ -302,13 +280,15 @@ void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecast
     report.operators[i].carried = times[i].seconds;
     if (!(there[i].seconds > 0)) carried.unknown_share += report.operators[i].share;
   }
-  const ReplayOptions options = replay_options(forecaster, query);
   if (query.host_trace.empty()) {
     carried.kernels_s = sum_of(one.groups, times);
-    carried.span_s = span_of_times(one, times, carried.kernels_s, false, options);
+    carried.span_s =
+        span_of_times(one, times, carried.kernels_s, false, query.host_speed, constants);
     return;
   }
   const ReadTrace host = read(forecaster, query.host_trace, query.gpu);
+  check_gpu_work(host.trace, query.host_trace, "replay");
+  warn_of_file(report, host.trace, query.host_trace);
   const std::vector<int32_t> matched = matched_groups(one, host);
   std::vector<GroupTime> host_times(host.groups.size());
   double unmatched_s = 0, total_s = 0;
@@ -327,7 +307,8 @@ void carry(TraceReport& report, const ReadTrace& one, const Forecaster& forecast
                   "rest is as measured there",
                   100 * (1 - unmatched_s / std::max(total_s, 1e-12)), printable(query.host_trace)));
   carried.kernels_s = sum_of(host.groups, host_times);
-  carried.span_s = span_of_times(host, host_times, carried.kernels_s, true, options);
+  carried.span_s =
+      span_of_times(host, host_times, carried.kernels_s, true, query.host_speed, constants);
 }
 
 TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const std::string& path) {
@@ -335,17 +316,18 @@ TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const 
   report.file = printable(path);
   if (const TracedDevice* traced = traced_device(one.trace))
     report.traced_gpu = printable(traced->name);
-  double start_s = forecaster.impl().learned->laws().trace.nvidia_start_s;
+  const TraceConstants& constants = forecaster.impl().learned->laws().trace;
+  double start_s = constants.nvidia_start_s;
   if (one.device) {
     report.gpu = one.device->id;
     report.gpu_name = one.device->name;
-    if (one.trace.is_amd) start_s = forecaster.impl().learned->laws().trace.amd_start_s;
+    if (one.trace.is_amd) start_s = constants.amd_start_s;
     report.assumptions.emplace_back(
         "kernels of PyTorch; short kernels start as the vendor's profiler states it; the board "
         "holds its power");
   }
   add_times(report, one);
-  add_operators(report, one, start_s);
+  add_operators(report, one, start_s, constants);
   add_warnings(report, one);
   return report;
 }
@@ -362,15 +344,20 @@ TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query) 
   return report;
 }
 
-TraceReport compare_traces(const Forecaster& forecaster, const std::string& a,
-                           const std::string& b) {
-  const ReadTrace first = read(forecaster, a, {}), second = read(forecaster, b, {});
+TraceReport compare_traces(const Forecaster& forecaster, const std::string& a, const std::string& b,
+                           const std::optional<GpuRef>& traced) {
+  const ReadTrace first = read(forecaster, a, traced), second = read(forecaster, b, {});
+  check_gpu_work(second.trace, b, "compare with");
   TraceReport report = report_of(first, forecaster, a);
+  warn_of_file(report, second.trace, b);
   const std::vector<int32_t> matched = matched_groups(second, first);
   CarriedTrace& other = report.carried.emplace();
   if (second.device) {
     other.gpu = second.device->id;
     other.gpu_name = second.device->name;
+  } else if (const TracedDevice* device = traced_device(second.trace)) {
+    report.warnings.push_back(
+        fmt::format("{}: no known GPU is named '{}'", printable(b), shown_name(device->name)));
   }
   other.host = "as measured in " + printable(b);
   double unmatched = 0;

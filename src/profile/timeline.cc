@@ -28,11 +28,6 @@ Why why_idle(const ProfilerTrace& trace, const DeviceEvent& event, int64_t from)
   return Why::kHost;
 }
 
-bool is_collective_kernel(const ProfilerTrace& trace, const DeviceEvent& event) {
-  const std::string& name = trace.names[event.name];
-  return name.find("nccl") != std::string::npos || name.find("rccl") != std::string::npos;
-}
-
 /// Total length of the union of events, which are sorted by their start.
 template <typename Wanted>
 int64_t union_ns(const ProfilerTrace& trace, Wanted wanted) {
@@ -46,6 +41,10 @@ int64_t union_ns(const ProfilerTrace& trace, Wanted wanted) {
 }
 
 }  // namespace
+
+bool is_collective_kernel(std::string_view name) {
+  return name.find("nccl") != std::string_view::npos || name.find("rccl") != std::string_view::npos;
+}
 
 bool may_wait(std::string_view call) {
   return call.find("Synchronize") != std::string_view::npos ||
@@ -79,7 +78,7 @@ TracedBusy busy_time(const ProfilerTrace& trace, const TraceSpan& span) {
   }
   time.busy_ns = union_ns(trace, [](const DeviceEvent&) { return true; });
   time.exposed_collectives_ns = time.busy_ns - union_ns(trace, [&](const DeviceEvent& event) {
-                                  return !is_collective_kernel(trace, event);
+                                  return !is_collective_kernel(trace.names[event.name]);
                                 });
   for (size_t i = 0; i < idle.size(); ++i) {
     if (idle[i].gaps == 0) continue;

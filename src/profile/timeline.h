@@ -3,6 +3,7 @@
 // When the GPU of a trace was busy, and why it was not.
 
 #include <cstdint>
+#include <string_view>
 #include <vector>
 
 #include "profile/trace.h"
@@ -26,6 +27,9 @@ struct TracedBusy {
 TracedBusy busy_time(const ProfilerTrace& trace, const TraceSpan& span);
 
 std::vector<TracedStep> step_times(const ProfilerTrace& trace);
+
+/// Whether a kernel of this name is communication between GPUs, by NCCL or RCCL.
+bool is_collective_kernel(std::string_view name);
 
 /// Whether a call of the runtime may wait for the GPU.
 bool may_wait(std::string_view call);

@@ -13,6 +13,9 @@
 
 namespace tilecast {
 
+/// No profile takes 100 days: sums of times cannot overflow.
+constexpr int64_t kLongestTraceNs = int64_t{100} * 24 * 3600 * 1'000'000'000;
+
 /// Texts by number; each is stored once.
 class KnownTexts {
  public:

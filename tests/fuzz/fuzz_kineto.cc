@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "laws/constants.h"
 #include "profile/operators.h"
 #include "profile/replay.h"
 #include "profile/timeline.h"
@@ -14,6 +15,7 @@
 #include "tilecast/error.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const tilecast::TraceConstants& constants = tilecast::bundled_laws().trace;
   try {
     const tilecast::ProfilerTrace trace =
         tilecast::parse_profiler_trace({reinterpret_cast<const char*>(data), size}, "trace.json");
@@ -21,14 +23,16 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (group.events.empty() || !(group.calls > 0)) std::abort();
       for (const tilecast::Kernel& kernel : group.work.kernels)
         if (kernel.bytes() < 0 || kernel.flops < 0) std::abort();
-      if (group.call >= 0 && !group.work.kernels.empty()) tilecast::reason_of(group, trace, 2);
+      if (group.call >= 0 && !group.work.kernels.empty())
+        tilecast::reason_of(group, trace, 2, constants);
     }
     tilecast::busy_time(trace, tilecast::span_of(trace));
     tilecast::step_times(trace);
     std::vector<int64_t> durations;
     for (const tilecast::DeviceEvent& event : trace.events)
       durations.push_back(event.duration_ns / 2);
-    tilecast::replayed_span_ns(trace, durations, {});
+    tilecast::replayed_span_ns(trace, durations, 1, constants);
+    tilecast::replayed_span_ns(trace, durations, 1e-3, constants);
   } catch (const tilecast::Error& error) {
     if (error.kind() == tilecast::ErrorKind::kInternal) throw;
     // Messages hold nothing that acts on a terminal.
