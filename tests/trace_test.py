@@ -23,6 +23,8 @@ STEPS = {
     "slow ranks": ["gpt2_large", "--cluster", "dgx-a100", "--batch", "8", "--dp", "4", "--pp", "2", "--microbatches", "2",
                    "--slow-ranks", "1:1.3"],
 }
+# An operation also waits for the host and copies gradients, which its kernels do not: their power is somewhat above its own.
+POWER_TOLERANCE = 0.15
 TOLERANCE_US = 1e-3  # times are sums of doubles in seconds; the shortest kernels take 1 us
 
 
@@ -38,8 +40,10 @@ def slices_of(events: list) -> dict:
     tracks = collections.defaultdict(list)
     names = collections.defaultdict(set)
     for event in events:
-        assert event["ph"] in ("X", "M"), event
+        assert event["ph"] in ("X", "M", "C"), event
         assert isinstance(event["pid"], int), event
+        if event["ph"] == "C":
+            continue
         if event["ph"] == "M":
             assert event["name"] in ("process_name", "thread_name") and event["args"]["name"], event
             names[event["name"]].add((event["pid"], event.get("tid")))
@@ -50,6 +54,25 @@ def slices_of(events: list) -> dict:
     assert names["process_name"] == {(pid, None) for pid, _ in tracks}, "each rank needs a name"
     assert names["thread_name"] == set(tracks), "each stream needs a name"
     return tracks
+
+
+def check_power(events: list, forecast: dict, step_us: float) -> None:
+    """The counter of each rank stays between idle and the limit; over the step its mean is near the forecast's power."""
+    power = forecast["power"]
+    counters = collections.defaultdict(list)
+    for event in events:
+        if event["ph"] == "C":
+            counters[event["pid"]].append((event["ts"], event["args"]["W"]))
+    assert counters, "the trace has no counter of power"
+    means = []
+    for values in counters.values():
+        values.sort()
+        assert all(0 < watts <= power["limit_w"] + 1e-6 for _, watts in values), values
+        ends = [ts for ts, _ in values[1:]] + [step_us]
+        joules = sum(watts * max(0.0, end - ts) for (ts, watts), end in zip(values, ends))
+        means.append((joules + values[-1][1] * values[0][0]) / step_us)
+    mean = sum(means) / len(means)
+    assert abs(mean / power["power_w"] - 1) < POWER_TOLERANCE, f"the counters' mean is {mean:.0f} W, the forecast {power['power_w']:.0f} W"
 
 
 def covered(slices: list) -> float:
@@ -73,6 +96,8 @@ def check(program: str, options: list) -> str:
             assert start >= end - TOLERANCE_US, f"slices of {track} overlap at {start} us"
     step_us = 1e6 * forecast["latency_s"]
     last = max(slices[-1][1] for slices in tracks.values())
+    if forecast["power"]:
+        check_power(document["traceEvents"], forecast, step_us)
     assert abs(last - step_us) < TOLERANCE_US, f"the trace ends at {last} us, the step at {step_us} us"
     # Where all replicas are alike, the trace has the first one: its ranks do something but in the bubble.
     stages = forecast["stages"]

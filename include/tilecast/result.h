@@ -541,6 +541,9 @@ struct StepOperation {
   int64_t rank = 0;
   double start_s = 0, duration_s = 0;
   bool critical = false;  ///< it is on the critical path
+  /// Mean power of its rank's GPU while it computes, and while nothing does; nullopt: not forecast,
+  /// or it is communication.
+  std::optional<double> power_w, idle_w;
 };
 
 /// A size or setting of an operator's kernel: {"m", 4096}, {"kv_dtype", "fp8"}. `OpEntry::sizes`

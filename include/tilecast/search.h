@@ -1059,7 +1059,7 @@ struct ServingCandidateRow : ServingCandidate {
                  &Self::price_per_hour);
     field.if_set("cost_of_million_tokens", "", "in the unit of the price",
                  &Self::cost_of_million_tokens);
-    field.if_set("power_w", "W", "of one GPU; only of rows with an interval, as the next",
+    field.if_set("power_w", "W", "of one GPU; of the best row of each kind of GPU, as the next",
                  &Self::power_w);
     field.if_set("energy_per_token_j", "J", "of an output token, of all GPUs' boards",
                  &Self::energy_per_token_j);

@@ -100,7 +100,8 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
   }
   if (!found)
     throw Error(ErrorKind::kUnsupported,
-                fmt::format("{}: the model has no experts; leave `ep` at 1", modules.name));
+                fmt::format("{}: the model has no experts; leave {}", modules.name,
+                            form.ranks == 1 ? "out `expert-tensor-parallel-size`" : "`ep` at 1"));
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     if (node.op != experts) return keep(b, node, std::move(inputs));
     const int64_t own_rows = form.own_rows ? 1 : 0;

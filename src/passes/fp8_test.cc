@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kRows = 64, kHidden = 256, kInner = 1024, kLayers = 3, kClasses = 128;
 
-constexpr const char* kTwoLayers = R"(graph model
+constexpr const char* kTwoLinears = R"(graph model
 input x: bf16[64, 256]
 weight w: bf16[128, 256]
 segment layers x3
@@ -55,7 +55,7 @@ Products products_of(const Graph& graph) {
 }
 
 Graph trained(const Fp8Form* form) {
-  Graph graph = parse_graph(kTwoLayers, "model");
+  Graph graph = parse_graph(kTwoLinears, "model");
   if (form != nullptr) train_in_fp8(graph, *form);
   add_backward(graph);
   if (form != nullptr) cast_weights_to_fp8(graph, *form);
@@ -84,7 +84,7 @@ TEST(Fp8Training, CopiesOfWeightsAreInMemoryInOneOrTwoLayouts) {
   const int64_t weights = 2 * kHidden * kInner * kLayers;
   for (const bool transposes : {false, true}) {
     const Fp8Form form{.transposes = transposes};
-    Graph graph = parse_graph(kTwoLayers, "model");
+    Graph graph = parse_graph(kTwoLinears, "model");
     const int64_t before = memory_by_purpose(graph).weights_bytes;
     train_in_fp8(graph, form);
     EXPECT_EQ(memory_by_purpose(graph).weights_bytes - before, weights * (transposes ? 2 : 1));

@@ -340,8 +340,9 @@ bool stores_by_pixel(const Graph& graph) {
 
 }  // namespace
 
-void compile_with_inductor(Graph& graph) {
-  if (stores_by_pixel(graph)) set_memory_format(graph, MemoryFormat::kChannelsLast);
+void compile_with_inductor(Graph& graph, bool chooses_layout) {
+  if (chooses_layout && stores_by_pixel(graph))
+    set_memory_format(graph, MemoryFormat::kChannelsLast);
   drop_holds(graph);
   rewrite_in_place(graph);
   Compiler(graph).run();

@@ -161,7 +161,8 @@ void fuse_pointwise(Graph& graph);
 
 /// The kernels of torch.compile: operators without memory of their own for what they write in
 /// place, images by pixel where that is faster, and one kernel for each group of operators that
-/// compute element by element, with at most one softmax or norm.
-void compile_with_inductor(Graph& graph);
+/// compute element by element, with at most one softmax or norm. `chooses_layout`: whether
+/// Inductor's rule says how images are stored.
+void compile_with_inductor(Graph& graph, bool chooses_layout = true);
 
 }  // namespace tilecast

@@ -18,6 +18,7 @@
 #include "plan/serving_ranking.h"
 #include "plan/serving_simulation.h"
 #include "plan/serving_sizing.h"
+#include "plan/stated_cap.h"
 #include "plan/values.h"
 #include "request/access.h"
 #include "scenario/generation/cache_pool.h"
@@ -288,6 +289,7 @@ std::optional<double> utilization_that_fits(const std::vector<Warning>& warnings
 
 ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
                          const ServingQuery& query) {
+  require_stated_cap(query.request.energy);
   const Model& m = model.content->model;
   if (!m.decoder)
     throw Error(ErrorKind::kUnsupported,

@@ -9,6 +9,7 @@
 #include "base/monotone.h"
 #include "base/text.h"
 #include "ops/op_def.h"
+#include "plan/stated_cap.h"
 #include "plan/training_ranking.h"
 #include "plan/training_space.h"
 #include "scenario/extrapolated.h"
@@ -264,6 +265,7 @@ class TrainingPlanner {
 
 TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
                            const TrainingQuery& query) {
+  require_stated_cap(query.request.energy);
   return TrainingPlanner(forecaster, model, gpu, query).run();
 }
 

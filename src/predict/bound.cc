@@ -7,6 +7,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "devices/vendor.h"
 #include "predict/law.h"
 #include "tilecast/error.h"
 
@@ -104,9 +105,11 @@ Bound physical_bound(const Kernel& kernel, const Device& device, Caches caches) 
   const double beyond = caches == Caches::kCold
                             ? bytes
                             : std::max(0.0, bytes - static_cast<double>(device.gpu().l2_bytes));
+  // How wide the memories on a systolic chip are is not known: its bound is DRAM's.
+  const double from_l2 =
+      is_systolic(device.gpu().architecture) ? 0 : bytes / device.gpu().l2_bytes_per_s();
   return {.compute_s = compute_s(kernel, fewest_flops(kernel), device),
-          .memory_s =
-              std::max(beyond / device.memory_bytes_per_s, bytes / device.gpu().l2_bytes_per_s())};
+          .memory_s = std::max(beyond / device.memory_bytes_per_s, from_l2)};
 }
 
 Bound roofline_bound(const Kernel& kernel, const Device& device) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "devices/registry.h"
+#include "laws/constant_table.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -39,6 +40,56 @@ TEST(ClassRoofline, ChipsWithoutALawReachSharesOfTheirDataSheet) {
                               (c.product_memory_share * chip.memory_bytes_per_s),
               1e-9);
   EXPECT_EQ(streamed.limit, Limit::kMemory);
+}
+
+TEST(ClassRoofline, EachNumberOfItsLawMovesSomeTime) {
+  const auto one = [](const char* op, DType dtype, const SizeList& sizes) {
+    return kernels_of_sizes(op, dtype, sizes)[0];
+  };
+  const SizeList experts = {
+      {"ffn_dim", 8192}, {"hidden_dim", 4096}, {"num_experts", 8}, {"top_k", 2}};
+  const auto with_tokens = [&](int64_t tokens) {
+    SizeList sizes = experts;
+    sizes.push_back({"tokens", tokens});
+    return sizes;
+  };
+  const std::vector<Kernel> kernels = {
+      one("linear", DType::kBf16, {{"m", 8192}, {"n", 8192}, {"k", 8192}}),
+      one("linear", DType::kFp8, {{"m", 8192}, {"n", 8192}, {"k", 8192}}),
+      one("linear", DType::kBf16, {{"m", 1}, {"n", 8192}, {"k", 8192}}),
+      one("attention", DType::kBf16,
+          {{"batch", 8}, {"queries", 8192}, {"keys", 8192}, {"heads", 32}}),
+      one("attention", DType::kFp8,
+          {{"batch", 8}, {"queries", 8192}, {"keys", 8192}, {"heads", 32}}),
+      one("cached_attention", DType::kBf16, {{"batch", 64}, {"keys", 8192}, {"heads", 8}}),
+      one("experts", DType::kBf16, with_tokens(65536)),
+      one("experts", DType::kBf16, with_tokens(1)),
+      one("add", DType::kFp32, {{"rows", 8192}, {"columns", 8192}}),
+      one("softmax", DType::kBf16, {{"rows", 8192}, {"columns", 8192}})};
+  const Device chip = find_device("Gaudi 3");
+  Weights weights = load_weights("");
+  const auto seconds = [&] {
+    std::vector<KernelTime> times(kernels.size());
+    make_learned_predictor(weights)->predict(kernels, chip, {}, times);
+    std::vector<double> all;
+    for (const KernelTime& time : times) {
+      all.push_back(time.seconds);
+      all.push_back(time.high_s);
+    }
+    return all;
+  };
+  const std::vector<double> before = seconds();
+  ConstantTable table;
+  weights.laws.describe(table);
+  for (const Constant& constant : table.constants()) {
+    // No kernel here has more FLOPs for its bytes than the vector units allow.
+    if (!constant.name.starts_with("class_roofline.") || constant.name.ends_with("vector_share"))
+      continue;
+    double& number = table.number(constant.name);
+    number *= 1.1;
+    EXPECT_NE(seconds(), before) << constant.name;
+    number /= 1.1;
+  }
 }
 
 TEST(ClassRoofline, IsOfChipsThatAreNoGpus) {

@@ -25,6 +25,9 @@ Weights small_weights() {
   model.vendor_intervals["nvidia"] = {.low_log = {-0.3, -0.2, -0.1}, .high_log = {0.3, 0.2, 0.1}};
   model.interval = {
       .low_log = {-0.6, -0.5, -0.4}, .high_log = {0.6, 0.5, 0.4}, .common_share = 0.5};
+  model.vendor_widths["nvidia"] = {{DType::kBf16, DType::kFp8, QuantScheme::kFp8, 1.5}};
+  model.class_widths = {{DType::kFp32, DType::kFp32, QuantScheme::kNone, 0.75}};
+  model.sibling_widths = {{DType::kFp32, DType::kFp32, QuantScheme::kNone, 1.25}};
   model.call_overhead = {2e-5, 1e-5, 3e-5};
   Forest::Tree tree;
   tree.threshold[0] = 100;
@@ -43,6 +46,7 @@ Weights small_weights() {
                          {software_of("vllm"), DType::kBf16, DType::kFp8,
                           QuantScheme::kInt4WeightOnly}},
             .interval = {.low_log = {-0.1, -0.1, -0.1}, .high_log = {0.1, 0.1, 0.1}},
+            .widths = {{DType::kBf16, DType::kBf16, QuantScheme::kNone, 0.5}},
             .call_overhead_s = {{"linear", 2e-5}}}}});
   return weights;
 }
@@ -68,6 +72,12 @@ TEST(WeightsFile, KeepsEveryMember) {
   other = weights;
   other.models[static_cast<size_t>(KernelKind::kSoftmax)].classes[0].forests[0].forest = Forest();
   EXPECT_FALSE(read == other);
+}
+
+TEST(WeightsFile, AnImpossibleWidthIsRefused) {
+  const std::string good = serialize_weights(small_weights());
+  EXPECT_ERROR(parse_weights(with(good, "1.25", "-1.2"), "w", Checksum::kTrust), kInput,
+               "a width of an interval is impossible");
 }
 
 TEST(WeightsFile, AnImpossibleHeaderIsRefused) {

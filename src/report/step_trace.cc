@@ -10,8 +10,30 @@
 
 namespace tilecast {
 
+namespace {
+
+constexpr double kMicroseconds = 1e6;
+
+/// A counter of each rank: what its GPU draws from then on. Between operations it is idle.
+void add_power(Json& events, const std::vector<StepOperation>& operations) {
+  std::map<int64_t, std::map<double, double>> watts;  // of a rank by time
+  for (const StepOperation& op : operations)
+    if (op.power_w) watts[op.rank].try_emplace(op.start_s + op.duration_s, *op.idle_w);
+  // One that starts where another ends replaces the wait.
+  for (const StepOperation& op : operations)
+    if (op.power_w) watts[op.rank][op.start_s] = *op.power_w;
+  for (const auto& [rank, by_time] : watts)
+    for (const auto& [seconds, value] : by_time)
+      events.push_back({{"name", "power"},
+                        {"ph", "C"},
+                        {"pid", rank},
+                        {"ts", seconds * kMicroseconds},
+                        {"args", {{"W", value}}}});
+}
+
+}  // namespace
+
 std::string step_trace_json(const std::vector<StepOperation>& operations) {
-  constexpr double kMicroseconds = 1e6;
   Json events = Json::array();
   // Streams of a rank are its threads, the compute stream first.
   std::map<int64_t, std::map<std::string, int>> streams;
@@ -31,6 +53,7 @@ std::string step_trace_json(const std::vector<StepOperation>& operations) {
                       {"dur", op.duration_s * kMicroseconds},
                       {"args", {{"critical", op.critical}}}});
   }
+  add_power(events, operations);
   for (const auto& [rank, names] : streams) {
     events.push_back({{"name", "process_name"},
                       {"ph", "M"},

@@ -35,7 +35,11 @@ bool runs(const std::vector<KernelForecast>& kernels, std::string_view op) {
 void add_attention(Words& words, const Forecast& f) {
   const bool steps = runs(f.kernels, "softmax");
   if (runs(f.kernels, "attention")) {
-    words.emplace_back("attention flash (PyTorch's SDPA)");
+    words.push_back(
+        fmt::format("attention flash ({})",
+                    traits_of(f.used.execution.software.value_or(Software{})).fuses_modules
+                        ? "fused"
+                        : "PyTorch's SDPA"));
   } else if (f.used.execution.attention == AttentionKind::kFlash && steps) {
     words.emplace_back(
         "attention by PyTorch's math path, step by step: SDPA has no fused kernel for fp32 with "

@@ -87,8 +87,15 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
                                       kernel.dtype, (layout_.*use.group)());
     set_time(times[i], found);
   }
-  if (layout_.tp_overlap) hide(program, times, false);
-  if (layout_.expert_overlap) hide(program, times, true);
+  double computed_s = 0;
+  for (const Launch& launch : program.launches) {
+    if (launch.node->phase != Phase::kOptimizer && !program.kernels[launch.kernel].is<Collective>())
+      computed_s += times[launch.kernel].seconds * static_cast<double>(program.count(launch));
+  }
+  if (layout_.tp_overlap) computed_s -= hide(program, times, false, computed_s);
+  // Another micro-batch computes meanwhile.
+  if (layout_.expert_overlap && layout_.pipeline.microbatches > 1)
+    hide(program, times, true, computed_s);
 }
 
 double occupied_share(const Device& device) {
@@ -102,27 +109,22 @@ double occupied_share(const Device& device) {
 /// hidden than is computed. Of a product and its exchange in as many parts as ranks, one part has
 /// nothing beside it (Transformer Engine's ring exchange and pipelined reduce-scatter). An exchange
 /// of experts runs beside the passes of another micro-batch.
-void CollectiveCosts::hide(const Program& program, std::vector<KernelTime>& times,
-                           bool experts) const {
+double CollectiveCosts::hide(const Program& program, std::vector<KernelTime>& times, bool experts,
+                             double computed_s) const {
   const auto hides = [&](OpId op) {
     const std::string_view name = op_def(op).name;
     return experts ? name == "expert_dispatch" || name == "expert_combine"
                    : name == "all_gather" || name == "reduce_scatter";
   };
-  double hidden_s = 0, computed_s = 0;
+  double hidden_s = 0;
   const double parts = experts ? 1 : 1 - 1 / static_cast<double>(layout_.tp);
   for (const Launch& launch : program.launches) {
     if (launch.node->phase == Phase::kOptimizer) continue;
     const Kernel& kernel = program.kernels[launch.kernel];
-    const double seconds =
-        times[launch.kernel].seconds * static_cast<double>(program.count(launch));
-    if (!kernel.is<Collective>()) {
-      computed_s += seconds;
-    } else if (hides(kernel.op)) {
-      hidden_s += parts * seconds;
-    }
+    if (kernel.is<Collective>() && hides(kernel.op))
+      hidden_s += parts * times[launch.kernel].seconds * static_cast<double>(program.count(launch));
   }
-  if (hidden_s <= 0) return;
+  if (hidden_s <= 0) return 0;
   const double hidden = parts * std::min(1.0, computed_s / hidden_s);
   const double visible = 1 - hidden + hidden * occupied_share(layout_.cluster.device);
   for (size_t i = 0; i < times.size(); ++i) {
@@ -130,6 +132,7 @@ void CollectiveCosts::hide(const Program& program, std::vector<KernelTime>& time
     for (double* seconds : {&times[i].seconds, &times[i].low_s, &times[i].high_s})
       *seconds *= visible;
   }
+  return std::min(hidden_s, computed_s);
 }
 
 Exchange CollectiveCosts::send(int64_t bytes, DType dtype, bool divided, StageLinks links) const {

@@ -64,7 +64,9 @@ class CollectiveCosts {
   bool over_pcie() const { return over_pcie_; }
 
  private:
-  void hide(const Program& program, std::vector<KernelTime>& times, bool experts) const;
+  /// Hides exchanges behind what is computed, `computed_s` of it. Returns how much that takes.
+  double hide(const Program& program, std::vector<KernelTime>& times, bool experts,
+              double computed_s) const;
   Exchange exchange(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group) const;
   CollectiveTime time(CollectiveKind kind, int64_t bytes, DType dtype,
                       const CommGroup& group) const;

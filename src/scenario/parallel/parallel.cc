@@ -11,6 +11,7 @@
 #include "scenario/generation/expert_precision.h"
 #include "scenario/parallel/parallel_step.h"
 #include "scenario/parallel/rank_memory.h"
+#include "scenario/parallel/stage_power.h"
 #include "scenario/pass/model_facts.h"
 #include "scenario/warnings.h"
 #include "tilecast/error.h"
@@ -334,15 +335,25 @@ std::vector<StepOperation> parallel_operations(const PassSetup& setup, const Tim
   const ModelModules modules = rank_modules(setup, rank_share(setup.model, setup.request));
   const ParallelStep step(setup, timing, modules);
   const RankLayout& layout = step.layout();
+  const std::vector<StageWatts> watts = stage_watts(step.parts(), layout.pp, timing.power());
   std::vector<StepOperation> operations;
-  for (StepEvent& event : simulate_step(step.step(), Folding::kSymmetric, Events::kAll).events)
+  for (StepEvent& event : simulate_step(step.step(), Folding::kSymmetric, Events::kAll).events) {
+    std::optional<double> power_w, idle_w;
+    if (!watts.empty() && event.stream == StepStream::kCompute) {
+      const StageWatts& of_stage = watts[static_cast<size_t>(event.stage)];
+      power_w = of_stage.of(event.name);
+      if (power_w) idle_w = of_stage.idle_w;
+    }
     operations.push_back({.name = std::move(event.name),
                           .stream = std::string(stream_name(event.stream)),
                           .communication = event.stream != StepStream::kCompute,
                           .rank = (event.stage * layout.dp + event.replica) * layout.width(),
                           .start_s = event.start_s,
                           .duration_s = event.duration_s,
-                          .critical = event.critical});
+                          .critical = event.critical,
+                          .power_w = power_w,
+                          .idle_w = idle_w});
+  }
   return operations;
 }
 

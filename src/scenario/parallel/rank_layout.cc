@@ -219,6 +219,12 @@ RankLayout lay_out_ranks(const Model& model, const Cluster& cluster, int64_t lay
   const int64_t ranks = layout.ranks();
   layout.micro_batch = rank_share(model, request).sequences;
   layout.pipeline.microbatches = request.batch / layout.dp / layout.micro_batch;
+  if (p.moe_comm_overlap && (p.ep == 1 || layout.pipeline.microbatches == 1))
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("`overlap-moe-expert-parallel-comm` has no effect with {}: it hides the "
+                    "exchange of experts behind another micro-batch; leave it out",
+                    p.ep == 1 ? "`ep` 1" : "one micro-batch"));
   divide_layers(layout, model, request, layers);
   // 3,072 GPUs of the largest published run take 100,000 passes.
   constexpr int64_t kMostPasses = 4'000'000, kMostRanks = 1 << 24;

@@ -228,8 +228,13 @@ CheckedPass completed_pass(const Model& model, const Device& device, const Reque
   if (!used.execution.attention) used.execution.attention = default_attention(model, request);
   check_model(model, request, *used.seq);
   Precision precision = resolve_precision(model, device, precision_request(request));
-  if (used.mode == Mode::kTraining && traits_of(used).fuses_modules)
+  if (used.mode == Mode::kTraining && traits_of(used).fuses_modules) {
+    if (used.execution.fusion == Fusion::kInductor)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("`fusion` inductor: {} has fused kernels of its own; leave it out",
+                              software_def(*used.execution.software).title));
     used.execution.fusion = Fusion::kPointwise;
+  }
   if (!used.optimizer) used.optimizer = default_optimizer(model, request);
   if (!used.parallel.main_params)
     used.parallel.main_params = default_main_params(model, request, precision);
@@ -259,6 +264,13 @@ ModelModules build_modules(const Model& model, const Request& request, const Pre
   graph.name = model.name;
   check_attention(graph, form);
   check_checkpointing(graph, request, form);
+  if (const auto given = request.execution.memory_format;
+      given && set_memory_format(graph, *given) == 0)
+    throw Error(
+        ErrorKind::kInput,
+        fmt::format("`memory-format`: {} has no convolution of images, so it has no effect; "
+                    "leave it out",
+                    model.name));
   if (request.lora_rank > 0)
     add_lora(graph, {.rank = request.lora_rank,
                      .targets = split(request.lora_targets, ','),
@@ -299,17 +311,10 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                   .norms = recomputes(request, "layernorm")});
   if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);
   if (training && traits_of(request).fuses_modules) sum_in_products(graph);
-  if (const auto format = request.execution.memory_format;
-      format && set_memory_format(graph, *format) == 0)
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("`memory-format`: {} has no convolution of images, so it has no effect; "
-                    "leave it out",
-                    model.name));
   if (request.execution.fusion != Fusion::kNone) {
     const Graph unfused = graph;
     if (request.execution.fusion == Fusion::kInductor) {
-      compile_with_inductor(graph);
+      compile_with_inductor(graph, !request.execution.memory_format);
     } else {
       fuse_pointwise(graph);
     }

@@ -1,0 +1,52 @@
+#include "scenario/parallel/stage_power.h"
+
+#include <algorithm>
+#include <array>
+
+#include "scenario/power.h"
+
+namespace tilecast {
+namespace {
+
+double mean_watts(const PowerSum& sum, const BoardPower& board, double idle_w) {
+  if (sum.busy_s <= 0) return idle_w;
+  return std::clamp(sum.energy_j / sum.busy_s, idle_w, board.limit_w());
+}
+
+}  // namespace
+
+std::optional<double> StageWatts::of(std::string_view operation) const {
+  const std::string_view word = operation.substr(0, operation.find(' '));
+  if (word == phase_name(Phase::kForward)) return forward_w;
+  if (word == phase_name(Phase::kBackward)) return backward_w;
+  if (word == phase_name(Phase::kOptimizer)) return optimizer_w;
+  return std::nullopt;
+}
+
+std::vector<StageWatts> stage_watts(const std::vector<const ModelPart*>& parts, int64_t stages,
+                                    const PowerTerms& terms) {
+  const std::optional<BoardPower> board = terms.board();
+  if (!board) return {};
+  constexpr size_t kPhases = 3;
+  std::vector<std::array<PowerSum, kPhases>> sums(static_cast<size_t>(stages));
+  double clock_share = 1;
+  for (size_t number = 0; number < parts.size(); ++number) {
+    const TimedPass& pass = parts[number]->pass;
+    const Program& program = pass.program();
+    auto& of_stage = sums[number % static_cast<size_t>(stages)];
+    for (const Launch& launch : program.launches) {
+      const KernelTime& time = pass.times[launch.kernel];
+      clock_share = std::min(clock_share, time.energy.clock_share);
+      of_stage.at(static_cast<size_t>(launch.node->phase))
+          .add(*board, time.energy, time.seconds, static_cast<double>(program.count(launch)));
+    }
+  }
+  const double idle_w = board->idle_w(clock_share);
+  std::vector<StageWatts> watts;
+  for (const auto& [forward, backward, optimizer] : sums)
+    watts.push_back({mean_watts(forward, *board, idle_w), mean_watts(backward, *board, idle_w),
+                     mean_watts(optimizer, *board, idle_w), idle_w});
+  return watts;
+}
+
+}  // namespace tilecast
