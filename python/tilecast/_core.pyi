@@ -1615,7 +1615,7 @@ class ServingCandidate(Record):
     cost_of_million_tokens: float | None
     """in the unit of the price"""
     power_w: float | None
-    """of one GPU; only of rows with an interval, as the next [W]"""
+    """of one GPU; of the best row of each kind of GPU, as the next [W]"""
     energy_per_token_j: float | None
     """of an output token, of all GPUs' boards [J]"""
     ttft_low_s: float | None
@@ -3007,7 +3007,8 @@ class ForecastKeywords(TypedDict, total=False):
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
-    fusion: Literal["none", "pointwise"] | None
+    fusion: Literal["none", "pointwise", "inductor"] | None
+    memory_format: Literal["channels-first", "channels-last"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
@@ -3119,7 +3120,8 @@ class CompareGpusKeywords(TypedDict, total=False):
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
-    fusion: Literal["none", "pointwise"] | None
+    fusion: Literal["none", "pointwise", "inductor"] | None
+    memory_format: Literal["channels-first", "channels-last"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
@@ -3233,7 +3235,8 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
-    fusion: Literal["none", "pointwise"] | None
+    fusion: Literal["none", "pointwise", "inductor"] | None
+    memory_format: Literal["channels-first", "channels-last"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
@@ -3347,7 +3350,8 @@ class StepOperationsKeywords(TypedDict, total=False):
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
-    fusion: Literal["none", "pointwise"] | None
+    fusion: Literal["none", "pointwise", "inductor"] | None
+    memory_format: Literal["channels-first", "channels-last"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
@@ -3461,7 +3465,8 @@ class OccupancyKeywords(TypedDict, total=False):
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
-    fusion: Literal["none", "pointwise"] | None
+    fusion: Literal["none", "pointwise", "inductor"] | None
+    memory_format: Literal["channels-first", "channels-last"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
@@ -3580,7 +3585,8 @@ class CompareKeywords(TypedDict, total=False):
     seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
-    fusion: Literal["none", "pointwise"] | None
+    fusion: Literal["none", "pointwise", "inductor"] | None
+    memory_format: Literal["channels-first", "channels-last"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     zero_grad: Literal["set-to-none", "zeros"] | None
@@ -3772,7 +3778,7 @@ class PlanKeywords(TypedDict, total=False):
     batch: int | None
     seq: int | None
     attention: Literal["eager", "flash"] | None
-    fusion: Literal["none", "pointwise"] | None
+    fusion: Literal["none", "pointwise", "inductor"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     loss: Literal["none", "memory", "full"] | None
