@@ -168,7 +168,7 @@ class Answers(unittest.TestCase):
     def test_problems(self):
         for body, status, detail in (({"model": "gpt2", "gpu": "H100", "batc": 4}, 400, "did you mean 'batch'"),
                                      ({"model": "gpt5", "gpu": "H100"}, 404, "did you mean"),
-                                     ({"model": "gpt2", "gpu": "H100", "dtype": "fp8", "mode": "training"}, 422, ""),
+                                     ({"model": "gpt2", "gpu": "H100", "dtype": "int4_wo", "mode": "training"}, 422, ""),
                                      ({"model": "gpt2", "gpu": "H100", "batch": [1, 2]}, 400, "expected"),
                                      ({"model": "gpt2", "gpu": "H100", "max_memory": "99GB"}, 400, "set by the service"),
                                      ({"model": "gpt2", "gpu": "H100", "calibration": "mine.json"}, 400, "set by the service"),

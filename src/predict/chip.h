@@ -70,7 +70,7 @@ inline constexpr double kMicrosecond = 1e-6;  ///< seconds
 /// Stands for the time of what cannot be.
 inline constexpr double kNever = 1e30;
 /// Bytes of a number in FP32.
-inline constexpr double kFp32Bytes = 4;
+inline constexpr double kFp32Bytes = sizeof(float);
 
 /// 0 below `low`, 1 above `high`, linear in between.
 double ramp(double x, double low, double high);

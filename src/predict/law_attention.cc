@@ -186,12 +186,15 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   const AttentionConstants& c = chip.laws.attention;
   const auto& a = std::get<Attention>(kernel.shape);
   const QueryBlocks blocks = blocks_of(a, packs_heads(a, chip, conditions), c);
-  const double cycles =
-      cycles_per_pair(kernel, a, chip, conditions, std::min(1.0, blocks.tiles / chip.sms));
+  const double busy = std::min(1.0, blocks.tiles / chip.sms);
+  const double cycles = cycles_per_pair(kernel, a, chip, conditions, busy);
+  // The last block runs alone, within the power of the board.
+  const double alone =
+      chip.hbm ? cycles : cycles_per_pair(kernel, a, chip, conditions, 1 / chip.sms);
   const double pairs = blocks.tiles * blocks.rows * mean_keys(a, blocks.positions, c.key_tile);
   const double work = (pairs * cycles + chip.blocks * c.tile_cycles * blocks.tiles) / chip.sms;
   const double longest =
-      blocks.rows * most_keys(a, blocks.positions, c.key_tile) * cycles * c.longest_share +
+      blocks.rows * most_keys(a, blocks.positions, c.key_tile) * alone * c.longest_share +
       chip.blocks * c.tile_cycles;
   const double p = c.overlap_exponent;
   const double body_s = chip.seconds(std::pow(std::pow(work, p) + std::pow(longest, p), 1 / p));

@@ -224,17 +224,18 @@ double padded(double channels, double small, double slab) {
 /// one pixel, if all pixels of a channel are whole reads of 16 bytes. On H100, 1 x 1 convolutions
 /// of 28 x 28 and 56 x 56 pixels take the same time in both layouts; those of 14 x 14 and 7 x 7,
 /// strided and larger ones are copied (data/measurements, stages).
-bool reads_by_channel(const Work& w, DType stored) {
-  constexpr double kReadBytes = 16;
+bool reads_by_channel(const Work& w, DType stored, const Chip& chip) {
+  // As many numbers in 16 bits as the kernels that read by pixel take at least.
+  const double read_bytes = 2 * chip.laws.convolution.units.small_slab_channels;
   const bool forward = !w.of_weight && !w.of_input;
   return forward && w.taps == 1 && w.stride == 1 && w.groups == 1 &&
-         std::fmod(w.height * w.width * element_bytes(stored), kReadBytes) == 0;
+         std::fmod(w.height * w.width * element_bytes(stored), read_bytes) == 0;
 }
 
 /// Rate of the matrix units for this type over that of their pipes, which int8 shows: below 1 where
 /// sums in FP32 run at half rate, as on GeForce boards. What else takes time is hidden there.
 double pipe_share(DType dtype, const Chip& chip) {
-  const double bits = dtype == DType::kTf32 ? 32 : static_cast<double>(dtype_bits(dtype));
+  const auto bits = static_cast<double>(dtype_bits(dtype));
   const double pipes = chip.device.matmul_peak(DType::kInt8) * kByteBits / bits;
   const double rate = chip.device.matmul_peak(dtype);
   return pipes > rate && chip.gpu.matrix_peak(DType::kInt8) > 0 ? rate / pipes : 1;
@@ -279,7 +280,7 @@ LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last,
                   compute_s,
                   best.busy};
   // Other kernels read images by pixel.
-  if (!channels_last && !reads_by_channel(w, kernel.dtype)) add_conversion(time, w, chip);
+  if (!channels_last && !reads_by_channel(w, kernel.dtype, chip)) add_conversion(time, w, chip);
   return time;
 }
 

@@ -79,8 +79,9 @@ TEST(BoardPowerLaw, LoadsOfTheMeasuredH100AreHeldAsMeasured) {
 
 TEST(BoardPowerLaw, DecodeAttentionMultipliesTilesThatAreNearlyEmpty) {
   // The same files as above: 64 sequences of 8,192 keys, 4 query heads on a key head.
-  const BoardPower h100(find_device("nvidia-h100-sxm5-80gb"), power_constants());
-  const BoardPower h200(find_device("nvidia-h200-sxm-141gb"), power_constants());
+  const Device of_h100 = find_device("nvidia-h100-sxm5-80gb");
+  const Device of_h200 = find_device("nvidia-h200-sxm-141gb");
+  const BoardPower h100(of_h100, power_constants()), h200(of_h200, power_constants());
   const Kernel kernel = decode_attention(64, 8192, 32, 8);
   EXPECT_NEAR(held_load(h100, kernel, 694.6e-6).watts, 610, 12);
   EXPECT_NEAR(held_load(h200, kernel, 470.8e-6).watts, 688, 14);
@@ -93,7 +94,8 @@ TEST(BoardPowerLaw, DecodeAttentionMultipliesTilesThatAreNearlyEmpty) {
 }
 
 TEST(BoardPowerLaw, ExpertsOfASlowKernelDrawMore) {
-  const BoardPower board(find_device("H100"), power_constants());
+  const Device device = find_device("H100");
+  const BoardPower board(device, power_constants());
   Kernel experts{.shape = Experts{.tokens = 64, .num_experts = 128, .top_k = 8},
                  .dtype = DType::kBf16,
                  .scheme = QuantScheme::kFp8Block};

@@ -13,7 +13,7 @@ std::vector<OptionDef> served_adapter_options() {
        .access = field<[](auto& r) -> auto& { return r.lora_rank; }>(),
        .value = "N",
        .default_value = "0",
-       .help = "each request has a low-rank adapter (LoRA) of this rank; 0: none has one",
+       .help = "rank of a LoRA adapter that each request has; 0: none has one",
        .min = 0},
       {.name = "lora-targets",
        .kinds = kTokens,

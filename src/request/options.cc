@@ -197,8 +197,8 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.software_version; }>(),
        .value = "VERSION",
-       .default_value = "the newest described",
-       .help = "its version, as in 2.4: PyTorch before 2.10 runs FlashAttention 2 on GPUs with "
+       .help = "its version, as in 2.4; default: the newest that is described. PyTorch before 2.10 "
+               "runs FlashAttention 2 on GPUs with "
                "wgmma, before 2.2 FlashAttention 1; versions of others change nothing"},
       {.name = "host-launch-us",
        .kinds = kPasses,

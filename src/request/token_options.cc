@@ -69,14 +69,14 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .access = field<[](auto& r) -> auto& { return r.execution.software; }>(),
        .default_value = "vllm",
        .help = "whose kernels run the operators",
-       .choices = model_software_names()},
+       .choices = inference_software_names()},
       {.name = "software-version",
        .kinds = kTokens,
        .access = field<[](auto& r) -> auto& { return r.execution.software_version; }>(),
        .value = "VERSION",
-       .default_value = "the newest described",
        .help =
-           "its version, as in 0.12.0. Described are vLLM before 0.12 and 0.14 and TensorRT-LLM "
+           "its version, as in 0.12.0; default: the newest that is described. Described are vLLM "
+           "before 0.12 and 0.14 and TensorRT-LLM "
            "before 1.1, which take longer between steps and fuse less; versions of others change "
            "nothing"},
       {.name = "schedule",

@@ -98,11 +98,12 @@ TEST(Share, CopiesShareEvenly) {
   }
 }
 
-/// The GPU with `factor` times the rates of its units and of its memory.
+/// The GPU with `factor` times the rates of its units and of its memory, and the power for them.
 GpuRef faster(const GpuRef& gpu, double factor) {
   Device device = gpu.content->device;
   device = at_clock(device, device.gpu().boost_clock_hz * factor);
   device.memory_bytes_per_s *= factor;
+  std::get<Gpu>(device.chip).board_power_w *= factor;
   return ref_of_device(std::move(device));
 }
 

@@ -553,6 +553,14 @@ std::vector<std::string> model_software_names() {
   return names;
 }
 
+std::vector<std::string> inference_software_names() {
+  std::vector<std::string> names;
+  for (const SoftwareDef& def : all_software()) {
+    if (def.runs_models && def.support.infers) names.push_back(def.name);
+  }
+  return names;
+}
+
 std::vector<std::string> server_software_names() {
   std::vector<std::string> names;
   for (const SoftwareDef& def : all_software()) {

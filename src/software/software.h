@@ -263,6 +263,8 @@ Software parse_software(std::string_view name, const std::string& where);
 const std::vector<std::string>& software_names();
 /// The software that models can be forecast with, and the software among it that serves.
 std::vector<std::string> model_software_names();
+/// Those of them that run models forward only: some software only trains.
+std::vector<std::string> inference_software_names();
 std::vector<std::string> server_software_names();
 
 }  // namespace tilecast

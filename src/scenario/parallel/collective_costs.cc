@@ -87,6 +87,7 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
                                       kernel.dtype, (layout_.*use.group)());
     set_time(times[i], found);
   }
+  if (!layout_.tp_overlap && !layout_.expert_overlap) return;
   double computed_s = 0;
   for (const Launch& launch : program.launches) {
     if (launch.node->phase != Phase::kOptimizer && !program.kernels[launch.kernel].is<Collective>())
