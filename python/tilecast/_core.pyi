@@ -3801,7 +3801,7 @@ class PlanKeywords(TypedDict, total=False):
     checkpointing: int | str | Sequence[int | str] | None
     sequence_parallel: int | str | Sequence[int | str] | None
     output: int | str | None
-    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm"] | None
     software_version: str | None
     max_num_seqs: int | None
     max_num_batched_tokens: int | None
