@@ -22,8 +22,8 @@ struct ConvSizes {
   int64_t batch = 1, in = 1, out = 1, groups = 1;  ///< channels of x and y
   int64_t stride = 1, dilation = 1;                ///< the largest of all directions
   int64_t channels_last = 0;
-  Shape window, positions;                         ///< positions: of x if transposed, else of y
-  Shape y;                                         ///< spatial dimensions of the output
+  Shape window, positions;  ///< positions: of x if transposed, else of y
+  Shape y;                  ///< spatial dimensions of the output
 };
 
 Shape spatial(const Shape& shape) { return {shape.begin() + 2, shape.end()}; }
