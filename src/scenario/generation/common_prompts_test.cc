@@ -83,7 +83,9 @@ TEST(CommonPrompts, AConversationKeepsItsAdapter) {
   request.load.session_turns = 3;
   const std::vector<RequestSpec> turns = make_load(request).requests;
   for (const RequestSpec& r : turns) {
-    if (r.next) EXPECT_EQ(turns[*r.next].adapter, r.adapter);
+    if (r.next) {
+      EXPECT_EQ(turns[*r.next].adapter, r.adapter);
+    }
   }
 }
 
