@@ -191,7 +191,7 @@ Operands nll_backward_operands(GraphBuilder& b, const GivenSizes& s) {
 
 }  // namespace
 
-std::vector<OpDef> loss_ops() {
+std::vector<OpDef> loss_ops() {  // NOLINT(readability-function-size): a table
   return {
       {.name = "log_softmax",
        .doc = "logarithm of softmax over the last dimension",
