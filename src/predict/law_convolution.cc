@@ -252,7 +252,11 @@ LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last,
     factor *= w.of_weight ? c.tf32_weight_ratio : w.of_input ? c.tf32_input_ratio : 1;
   factor = std::max(1.0, factor * pipe_share(dtype, chip));
   const double per_clock = chip.device.matmul_peak(dtype) / (chip.sms * chip.clock_hz);
-  const UnitsPower power(chip, units.hbm_j_per_flop, units.gddr_j_per_flop,
+  const double gddr_j_per_flop = has_16_bits(dtype) || dtype == DType::kTf32
+                                     ? units.gddr_j_per_flop
+                                     : chip.laws.tensor_matmul.of_8_bits.gddr_j_per_flop;
+  // Units that wait for what else the kernel does need less power.
+  const UnitsPower power(chip, units.hbm_j_per_flop, gddr_j_per_flop,
                          per_clock * chip.sms * chip.clock_hz);
   const BlockCost cost = {.fill = c.fill_cycles,
                           .split = units.split_cycles,
@@ -261,13 +265,13 @@ LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last,
                           .shortest_k = units.shortest_k};
   const double channels =
       w.of_weight ? w.reduced : padded(w.reduced, units.small_slab_channels, c.slab_channels);
-  const Blocks best =
-      best_blocks(w.product(channels), units.tiles, units.splits, 0, cost.on(chip), chip.sms,
-                  [&](Tile, double area, double busy) {
-                    const double step = 2 * area / per_clock * factor;
-                    return chip.units * std::max(step * power.stretch(busy),
-                                                 c.chain_cycles + units.issue_share * step);
-                  });
+  const Blocks best = best_blocks(
+      w.product(channels), units.tiles, units.splits, 0, cost.on(chip), chip.sms,
+      [&](Tile, double area, double busy) {
+        const double step = 2 * area / per_clock * factor;
+        return chip.units * std::max(step * power.stretch(chip.hbm ? busy : busy / factor),
+                                     c.chain_cycles + units.issue_share * step);
+      });
   const double memory_s =
       w.bytes / chip.dram_bytes_per_s +
       units.ramp_s * w.bytes / (w.bytes + chip.dram_bytes_per_s * units.ramp_half_s);

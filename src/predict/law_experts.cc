@@ -15,8 +15,8 @@ struct Layer {
   double tokens;   ///< of each
   double weight_bytes;
   double step_per_element;  ///< cycles of an SM for one step of k, per element of a tile
-  UnitsPower power;
-  double step_per_column;  ///< cycles of an SM for one step of k, per column of a tile
+  double power;             ///< what these grow by if all SMs are busy
+  double step_per_column;   ///< cycles of an SM for one step of k, per column of a tile
 };
 
 /// Cycles of one of the grouped products: [tokens, k] x [k, n] for each expert.
@@ -29,7 +29,7 @@ double product_cycles(const Layer& layer, double n, double k, const Chip& chip) 
         layer.experts * std::ceil(layer.tokens / rows) * std::ceil(n / c.tile_columns);
     const double waves = waves_of(blocks / chip.sms, c.idle_share);
     // The mean share of the SMs that have a block is blocks / (SMs · waves).
-    const double step = layer.step_per_element * layer.power.stretch(blocks / chip.sms / waves);
+    const double step = layer.step_per_element * (1 + layer.power * blocks / chip.sms / waves);
     const double row = step * area + layer.step_per_column * c.tile_columns;
     best = std::min(best, waves * (k * row + chip.blocks * c.element_cycles * area));
   }
@@ -122,7 +122,7 @@ LawTime experts_law(const Kernel& kernel, const Chip& chip, const Conditions& co
       .tokens = std::max(1.0, e.assignments / experts),
       .weight_bytes = std::max(0.0, static_cast<double>(kernel.bytes()) - io_bytes),
       .step_per_element = 2 / (rate / (chip.sms * chip.clock_hz)) * chip.units * c.reached_ratio,
-      .power = UnitsPower(chip, c.hbm_j_per_flop, c.gddr_j_per_flop, rate),
+      .power = UnitsPower(chip, c.hbm_j_per_flop, c.gddr_j_per_flop, rate).share_of_board(),
       .step_per_column = converts_weights(kernel) ? c.conversion_cycles * chip.units : 0};
   // The first product has gate and up where the experts are gated: by the FLOPs.
   const double flops_per_pair =
