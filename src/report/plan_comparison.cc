@@ -15,7 +15,7 @@
 namespace tilecast {
 namespace {
 
-constexpr double kNone = std::numeric_limits<double>::infinity();
+constexpr double kNoValue = std::numeric_limits<double>::infinity();
 
 double best_samples_per_s(const TrainingPlan& plan) {
   return plan.samples_per_s(*plan.candidates.front().latency_s);
@@ -42,7 +42,7 @@ std::vector<size_t> order_of(const std::vector<TrainingPlan>& plans) {
     if (x.fitting == 0)
       return x.candidates.front().missing_bytes() < y.candidates.front().missing_bytes();
     if (x.objective == PlanObjective::kEnergy)
-      return joules_of_sample(x).value_or(kNone) < joules_of_sample(y).value_or(kNone);
+      return joules_of_sample(x).value_or(kNoValue) < joules_of_sample(y).value_or(kNoValue);
     if (x.has_prices()) return cost_of_billion(x) < cost_of_billion(y);
     return best_samples_per_s(x) > best_samples_per_s(y);
   });
@@ -68,7 +68,8 @@ bool overlaps(const TrainingPlan& plan, const TrainingPlan& first) {
 
 }  // namespace
 
-std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle& style) {
+std::string plans_table(const std::vector<TrainingPlan>& plans,
+                        const TableStyle& style) {  // NOLINT(readability-function-size): a table
   const TrainingPlan& any = plans.front();
   std::string out =
       title_lines(fmt::format("{}: training on {} GPUs of each kind, batch {} × {} tokens{}",

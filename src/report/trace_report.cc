@@ -37,7 +37,7 @@ std::string why_text(const std::string& why) {
   return "launched before the trace began, or not stated";
 }
 
-std::string short_name(const std::string& name) {
+std::string short_operator_name(const std::string& name) {
   constexpr std::string_view kAten = "aten::";
   return name.starts_with(kAten) ? name.substr(kAten.size()) : name;
 }
@@ -57,7 +57,7 @@ std::string operators_table(const TraceReport& report, const TableStyle& style) 
   const size_t shown = std::min(style.rows, report.operators.size());
   for (size_t i = 0; i < shown; ++i) {
     const TracedOperator& op = report.operators[i];
-    std::vector<std::string> row = {short_name(op.name),
+    std::vector<std::string> row = {short_operator_name(op.name),
                                     op.sizes + (op.dtype.empty() ? "" : " " + op.dtype),
                                     fmt::format("{:.0f}", op.calls),
                                     format_seconds(op.measured_s),
@@ -93,8 +93,9 @@ std::string slow_lines(const TraceReport& report, const TableStyle& style) {
   constexpr size_t kMostSlow = 10;
   for (size_t i = 0; i < std::min(kMostSlow, slow.size()); ++i) {
     const TracedOperator& op = *slow[i];
-    table.rows.push_back({short_name(op.name) + " " + op.sizes, format_seconds(op.measured_s),
-                          fmt::format("{:.1f} x", op.ratio), format_seconds(op.gain_s), op.reason});
+    table.rows.push_back({short_operator_name(op.name) + " " + op.sizes,
+                          format_seconds(op.measured_s), fmt::format("{:.1f} x", op.ratio),
+                          format_seconds(op.gain_s), op.reason});
   }
   std::string out = "\n" + format_text_table(table, style, 2);
   if (slow.size() > kMostSlow) out += fmt::format("  {} more\n", slow.size() - kMostSlow);
