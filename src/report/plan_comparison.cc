@@ -68,8 +68,8 @@ bool overlaps(const TrainingPlan& plan, const TrainingPlan& first) {
 
 }  // namespace
 
-std::string plans_table(const std::vector<TrainingPlan>& plans,
-                        const TableStyle& style) {  // NOLINT(readability-function-size): a table
+// NOLINTNEXTLINE(readability-function-size): a table
+std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle& style) {
   const TrainingPlan& any = plans.front();
   std::string out =
       title_lines(fmt::format("{}: training on {} GPUs of each kind, batch {} × {} tokens{}",
