@@ -23,6 +23,7 @@
 #include "evaluate/tables.h"
 #include "measurements/served_rows.h"
 #include "measurements/xz.h"
+#include "scenario/intervals.h"
 #include "scenario/scenario.h"
 #include "tilecast/error.h"
 #include "tilecast/learn.h"
@@ -99,10 +100,6 @@ std::string options_text(const std::vector<GivenOption>& options) {
     if (!kFields.contains(option.name))
       words.push_back(fmt::format("{}={}", option.name, option.text));
   return join(words, " ");
-}
-
-Interval scaled(const Interval& x, double factor) {
-  return {x.value * factor, x.low * factor, x.high * factor};
 }
 
 /// Energy of a token is watts over tokens a second.

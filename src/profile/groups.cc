@@ -3,13 +3,14 @@
 #include <map>
 #include <set>
 
-#include "base/text.h"
+#include "devices/vendor.h"
 #include "ops/op_def.h"
 #include "predict/interval.h"
 #include "predict/power.h"
 #include "predict/unmeasured.h"
 #include "profile/operators.h"
 #include "profile/timeline.h"
+#include "scenario/intervals.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -110,7 +111,10 @@ bool predicts(const Predictor& predictor, const CallWork& work, const Device& de
   }
 }
 
-bool is_amd(const Device& device) { return lower_case(device.vendor) == "amd"; }
+bool is_amd(const Device& device) {
+  const Gpu* gpu = device.as_gpu();
+  return gpu != nullptr && is_amd(gpu->architecture);
+}
 
 }  // namespace
 
@@ -180,10 +184,7 @@ std::vector<GroupTime> carried_times(const std::vector<OperatorGroup>& groups,
     if (here[i].seconds > 0 && there[i].seconds > 0) {
       time = there[i];
       // What the law misses here, it misses there as well, in so far as the kernels are alike.
-      const double missed = std::pow(measured_s / here[i].seconds, kept);
-      time.seconds.value *= missed;
-      time.seconds.low *= missed;
-      time.seconds.high *= missed;
+      time.seconds = scaled(time.seconds, std::pow(measured_s / here[i].seconds, kept));
       continue;
     }
     // Transfers to and from the host, and collectives, do not depend on the GPU's own units.
@@ -198,30 +199,15 @@ std::vector<GroupTime> carried_times(const std::vector<OperatorGroup>& groups,
 }
 
 Interval sum_of(const std::vector<OperatorGroup>& groups, const std::vector<GroupTime>& times) {
-  struct Deviation {
-    double low = 0, high = 0;
-  };
-  std::map<std::string, Deviation> common;
-  Interval sum;
-  double low = 0, high = 0;
+  SummedErrors errors;
+  double sum = 0;
   for (size_t i = 0; i < groups.size(); ++i) {
     const Interval& t = times[i].seconds;
-    sum.value += t.value * groups[i].calls;
-    const double down = (t.value - t.low) * groups[i].calls;
-    const double up = (t.high - t.value) * groups[i].calls;
-    const double share = times[i].common_share;
-    common[times[i].predictor].low += std::sqrt(share) * down;
-    common[times[i].predictor].high += std::sqrt(share) * up;
-    low += (1 - share) * down * down;
-    high += (1 - share) * up * up;
+    sum += t.value * groups[i].calls;
+    errors.add(times[i].predictor, times[i].common_share, (t.value - t.low) * groups[i].calls,
+               (t.high - t.value) * groups[i].calls);
   }
-  for (const auto& [predictor, deviation] : common) {
-    low += deviation.low * deviation.low;
-    high += deviation.high * deviation.high;
-  }
-  sum.low = std::max(0.0, sum.value - std::sqrt(low));
-  sum.high = sum.value + std::sqrt(high);
-  return sum;
+  return {sum, std::max(0.0, sum - errors.low()), sum + errors.high()};
 }
 
 }  // namespace tilecast

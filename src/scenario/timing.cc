@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/number.h"
 #include "laws/constants.h"
 #include "ops/op_def.h"
+#include "scenario/intervals.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -69,34 +69,18 @@ Timeline run_program(const Program& program, const std::vector<KernelTime>& time
   return simulate(program, seconds, host_launch_s);
 }
 
-/// The interval of a sum of kernels. Part of a predictor's error is common to all its kernels and
-/// adds up. The rest is independent from kernel to kernel and partly cancels, as do the errors of
-/// different predictors.
 Totals totals_of(const Timeline& timeline, const std::vector<double>& kernel_counts,
                  const std::vector<KernelTime>& times) {
-  struct Deviation {
-    double low = 0, high = 0;
-  };
   Totals totals{.seconds = {.value = timeline.end_s()}};
-  std::map<std::string_view, Deviation> common;
-  double low = 0, high = 0;
+  SummedErrors errors;
   for (size_t i = 0; i < times.size(); ++i) {
     const KernelTime& t = times[i];
     totals.kernels_s += t.seconds * kernel_counts[i];
-    const double down = (t.seconds - t.low_s) * kernel_counts[i];
-    const double up = (t.high_s - t.seconds) * kernel_counts[i];
-    const double share = std::sqrt(t.common_share);
-    common[t.predictor].low += share * down;
-    common[t.predictor].high += share * up;
-    low += (1 - t.common_share) * down * down;
-    high += (1 - t.common_share) * up * up;
+    errors.add(t.predictor, t.common_share, (t.seconds - t.low_s) * kernel_counts[i],
+               (t.high_s - t.seconds) * kernel_counts[i]);
   }
-  for (const auto& [predictor, deviation] : common) {
-    low += deviation.low * deviation.low;
-    high += deviation.high * deviation.high;
-  }
-  totals.seconds.low = totals.seconds - std::sqrt(low);
-  totals.seconds.high = totals.seconds + std::sqrt(high);
+  totals.seconds.low = totals.seconds - errors.low();
+  totals.seconds.high = totals.seconds + errors.high();
   totals.host_wait_s = std::max(0.0, totals.seconds - totals.kernels_s);
   return totals;
 }

@@ -11,6 +11,7 @@
 #include "devices/vendor.h"
 #include "laws/constants.h"
 #include "scenario/internal.h"
+#include "scenario/intervals.h"
 #include "sharing/turns.h"
 #include "tilecast/error.h"
 
@@ -31,10 +32,6 @@ struct StepWork {
   bool open = false, is_server = false, keeps_up = true;
   std::string mode;
 };
-
-Interval scaled(const Interval& x, double factor) {
-  return {x.value * factor, x.low * factor, x.high * factor};
-}
 
 double sum_s(std::span<const KernelForecast> kernels) {
   double sum = 0;
