@@ -13,7 +13,7 @@ EvaluationRow errors_of(const std::vector<ErrorSample>& samples) {
   double log_ratio = 0;
   double inside = 0;
   for (const ErrorSample& s : samples) {
-    errors.push_back(100 * std::abs(s.forecast / s.measured - 1));
+    errors.push_back(error_percent(s.forecast, s.measured));
     log_ratio += std::log(s.forecast / s.measured);
     inside += s.low <= s.measured && s.measured <= s.high ? 1 : 0;
     row.mape_percent += errors.back();

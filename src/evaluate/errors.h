@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -11,6 +12,11 @@ namespace tilecast {
 struct ErrorSample {
   double measured, forecast, low, high;
 };
+
+/// |forecast / measured - 1| in percent.
+inline double error_percent(double forecast, double measured) {
+  return 100 * std::abs(forecast / measured - 1);
+}
 
 /// Errors over all samples, of which there is at least one; names are left empty.
 EvaluationRow errors_of(const std::vector<ErrorSample>& samples);

@@ -139,7 +139,7 @@ class Evaluator {
     const auto& [gpu, op, dtype, software] = key;
     result_.points.push_back({gpu, op, dtype, software, sizes, sample.measured,
                               Interval{sample.forecast, sample.low, sample.high},
-                              100 * std::abs(sample.forecast / sample.measured - 1)});
+                              error_percent(sample.forecast, sample.measured)});
     // What is left out is dropped from time to time, so that memory does not grow with the file.
     constexpr size_t kRoom = 4;
     if (result_.points.size() >= kRoom * most_points_) keep_worst_points();
@@ -248,7 +248,7 @@ class Evaluator {
                                                                       : m.option;
       result_.models.push_back({f.gpu, m.model, m.mode, m.seq, m.batch, m.dtype, option,
                                 m.measured_s, f.latency_s,
-                                100 * std::abs(f.latency_s / m.measured_s - 1)});
+                                error_percent(f.latency_s, m.measured_s)});
     } catch (const Error& error) {
       skipped_[m.source + ": " + error.what()] += 1;
     }

@@ -237,7 +237,7 @@ class PairEvaluator : public SharingEvaluator {
     for (const SharingPoint& p : points)
       rows.push_back({models.index(p.job), models.index(p.partner), p.forecast.value, p.measured});
     const auto error = [&](const LeftOutRow& row) {
-      return 100 * std::abs(row.speed / rows[row.row].measured - 1);
+      return error_percent(row.speed, rows[row.row].measured);
     };
     double sum = 0, inside = 0;
     for (const LeftOutRow& row : leave_out_pairs(rows, models.model_of_job())) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/quantile.h"
+#include "evaluate/errors.h"
 
 namespace tilecast {
 namespace {
@@ -13,10 +14,6 @@ int64_t allocated_bytes(const Forecast& f) {
   const int64_t peak =
       f.parallel ? f.parallel->stages.back().memory.peak_bytes : f.memory.peak_bytes;
   return peak - f.memory.framework_bytes;
-}
-
-double error_percent(double forecast, double measured) {
-  return 100 * std::abs(forecast / measured - 1);
 }
 
 }  // namespace
