@@ -228,8 +228,7 @@ void add_adapters(ServerCommand& command, const LaunchWords& words, const Reques
   if (r.lora_rank == 0) return;
   const LoraRule& rule = software_def(r.execution.software.value_or(default_server())).lora;
   command.set("{max_loras}", r.adapters.max_loras.value_or(rule.max_loras));
-  command.set("{max_lora_rank}",
-              r.adapters.max_lora_rank.value_or(std::max(rule.max_lora_rank, r.lora_rank)));
+  command.set("{max_lora_rank}", r.adapters.max_lora_rank.value_or(rule.kept_rank(r.lora_rank)));
   command.add_or_miss(words.lora, fmt::format("--lora-rank {}", r.lora_rank));
 }
 

@@ -472,6 +472,15 @@ const Table& the_table() {
   return table;
 }
 
+template <typename Wanted>
+std::vector<std::string> names_where(Wanted wanted) {
+  std::vector<std::string> names;
+  for (const SoftwareDef& def : all_software()) {
+    if (wanted(def)) names.push_back(def.name);
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<SoftwareDef> read_software(std::span<const SoftwareFile> files) {
@@ -546,27 +555,15 @@ Software software_of(std::string_view name) { return parse_software(name, "softw
 const std::vector<std::string>& software_names() { return the_table().names; }
 
 std::vector<std::string> model_software_names() {
-  std::vector<std::string> names;
-  for (const SoftwareDef& def : all_software()) {
-    if (def.runs_models) names.push_back(def.name);
-  }
-  return names;
+  return names_where([](const SoftwareDef& def) { return def.runs_models; });
 }
 
 std::vector<std::string> inference_software_names() {
-  std::vector<std::string> names;
-  for (const SoftwareDef& def : all_software()) {
-    if (def.runs_models && def.support.infers) names.push_back(def.name);
-  }
-  return names;
+  return names_where([](const SoftwareDef& def) { return def.runs_models && def.support.infers; });
 }
 
 std::vector<std::string> server_software_names() {
-  std::vector<std::string> names;
-  for (const SoftwareDef& def : all_software()) {
-    if (def.serves()) names.push_back(def.name);
-  }
-  return names;
+  return names_where([](const SoftwareDef& def) { return def.serves(); });
 }
 
 }  // namespace tilecast

@@ -7,6 +7,7 @@
 // which software it is. A server's file has its flags too, with which the best plan is started. A
 // file may be based on another's: it states what differs.
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -134,6 +135,9 @@ struct LoraRule {
   bool computes_kept_rank = false;  ///< kernels multiply by all ranks that memory is kept for
   bool clears_buffer = false;  ///< a kernel fills what lies between the two products with zeros
   double load_matrix_s = 0;    ///< of the host, for each matrix of an adapter that is loaded
+
+  /// The rank that memory is kept for, where the request states none, for adapters of this rank.
+  int64_t kept_rank(int64_t rank) const { return std::max(max_lora_rank, rank); }
 
   bool operator==(const LoraRule&) const = default;
 };

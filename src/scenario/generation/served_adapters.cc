@@ -79,8 +79,7 @@ AdapterOptions adapter_options(const Request& request) {
   return {.count = adapter_count(request),
           .rank = request.lora_rank,
           .max_loras = asked.max_loras.value_or(rule.max_loras),
-          .max_lora_rank =
-              asked.max_lora_rank.value_or(std::max(rule.max_lora_rank, request.lora_rank))};
+          .max_lora_rank = asked.max_lora_rank.value_or(rule.kept_rank(request.lora_rank))};
 }
 
 int64_t most_adapters(const Request& request, int64_t sequences) {
