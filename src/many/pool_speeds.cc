@@ -11,6 +11,7 @@
 #include "base/threads.h"
 #include "many/job_table.h"
 #include "scenario/internal.h"
+#include "scenario/power.h"
 #include "sharing/alone.h"
 #include "tilecast/error.h"
 
@@ -101,10 +102,6 @@ SeveralGpus several(const GenerationForecast& f) {
   const double step = 1 / f.serving->steady_or_all().requests_per_s;
   return {{step, step, step}, f.memory.peak_bytes, f.memory.device_bytes};
 }
-
-std::optional<PowerForecast> power_in(const Forecast& f) { return f.power; }
-std::optional<PowerForecast> power_in(const GenerationForecast& f) { return f.power; }
-std::optional<PowerForecast> power_in(const AcceleratorForecast&) { return std::nullopt; }
 
 SeveralGpus several(const AcceleratorForecast&) {
   throw Error(ErrorKind::kUnsupported, "runs on an accelerator: a pool has GPUs only");
@@ -331,8 +328,7 @@ void PoolSpeeds::set_speed(const PoolJob& job, const Result& result, Way& way) c
     option.memory_bytes = on.peak_bytes;
   }
   option.fits = option.memory_bytes <= way.usable_bytes;
-  const std::optional<PowerForecast> power =
-      std::visit([](const auto& f) { return power_in(f); }, result);
+  const std::optional<PowerForecast> power = power_in(result);
   if (!power) return;
   // A job that waits for its loader, or is as fast as measured, takes the energy of its steps and
   // that of the waits.

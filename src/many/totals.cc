@@ -45,13 +45,10 @@ void set_power(ForecastTotals& t, const std::optional<PowerForecast>& power) {
   t.cost_per_million_tokens = power->cost_per_million_tokens;
 }
 
-}  // namespace
-
-ForecastTotals totals_of(const Forecast& f) {
-  ForecastTotals t{.latency_s = f.latency_s,
-                   .forward_s = f.forward_s,
-                   .backward_s = f.backward_s,
-                   .optimizer_s = f.optimizer_s,
+/// What forecasts of passes and of generation have both.
+template <typename F>
+ForecastTotals common_totals(const F& f, const Interval& latency) {
+  ForecastTotals t{.latency_s = latency,
                    .tokens_per_s = f.tokens_per_s,
                    .flops = f.flops,
                    .bytes = f.bytes,
@@ -65,21 +62,21 @@ ForecastTotals totals_of(const Forecast& f) {
   return t;
 }
 
+}  // namespace
+
+ForecastTotals totals_of(const Forecast& f) {
+  ForecastTotals t = common_totals(f, f.latency_s);
+  t.forward_s = f.forward_s;
+  t.backward_s = f.backward_s;
+  t.optimizer_s = f.optimizer_s;
+  return t;
+}
+
 ForecastTotals totals_of(const GenerationForecast& f) {
-  ForecastTotals t{.latency_s = f.latency,
-                   .ttft_s = f.ttft.value,
-                   .tpot_s = f.tpot.value,
-                   .tokens_per_s = f.tokens_per_s,
-                   .flops = f.flops,
-                   .bytes = f.bytes,
-                   .parameters = f.parameters,
-                   .utilization_ratio = f.utilization_ratio,
-                   .peak_bytes = f.memory.peak_bytes,
-                   .fits = f.memory.fits,
-                   .dtype = f.dtype,
-                   .warning_codes = codes_of(f.warnings)};
+  ForecastTotals t = common_totals(f, f.latency);
+  t.ttft_s = f.ttft.value;
+  t.tpot_s = f.tpot.value;
   if (f.continuous) set_load(t, f.serving);
-  set_power(t, f.power);
   return t;
 }
 

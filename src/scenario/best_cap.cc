@@ -5,31 +5,14 @@
 #include <cmath>
 #include <optional>
 #include <utility>
-#include <variant>
 
 #include "predict/power.h"
 #include "scenario/internal.h"
+#include "scenario/power.h"
 #include "scenario/scenario.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
-namespace {
-
-std::optional<double> joules_in(const Result& result) {
-  return std::visit(
-      [](const auto& f) -> std::optional<double> {
-        if constexpr (requires { f.power->energy_per_token_j; }) {
-          if (!f.power) return std::nullopt;
-          return f.power->energy_per_token_j.value_or(f.power->energy_j.value);
-        } else {
-          return std::nullopt;
-        }
-      },
-      result);
-}
-
-}  // namespace
-
 Result at_best_cap(const Inquiry& inquiry) {
   constexpr int kSteps = 20;
   const auto refuse = [](const std::string& what) {
@@ -56,10 +39,11 @@ Result at_best_cap(const Inquiry& inquiry) {
                             .detail = inquiry.detail,
                             .passes = inquiry.passes,
                             .layers = inquiry.layers});
-    const std::optional<double> joules = joules_in(result);
-    if (!joules) refuse("the power of this forecast is not stated");
-    if (best && *joules >= least_j) continue;
-    least_j = *joules;
+    const std::optional<PowerForecast> power = power_in(result);
+    if (!power) refuse("the power of this forecast is not stated");
+    const double joules = power->energy_per_token_j.value_or(power->energy_j.value);
+    if (best && joules >= least_j) continue;
+    least_j = joules;
     best = std::move(result);
   }
   if (!best) refuse(fmt::format("{} has no cap that leaves work", device.id));

@@ -142,6 +142,15 @@ std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& t
   return power;
 }
 
+std::optional<PowerForecast> power_in(const Result& result) {
+  return std::visit(
+      [](const auto& f) -> std::optional<PowerForecast> {
+        if constexpr (requires { f.power->power_w; }) return f.power;
+        return std::nullopt;
+      },
+      result);
+}
+
 void warn_of_idle_prices(std::vector<Warning>& warnings, const EnergyTerms& prices,
                          const std::optional<PowerForecast>& power) {
   if (power) return;

@@ -46,6 +46,9 @@ struct PoweredJob {
 std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& terms,
                                       const Request& request);
 
+/// The power of a forecast; nullopt where none is stated.
+std::optional<PowerForecast> power_in(const Result& result);
+
 /// Prices change nothing where power is not forecast.
 void warn_of_idle_prices(std::vector<Warning>& warnings, const EnergyTerms& prices,
                          const std::optional<PowerForecast>& power);
