@@ -134,6 +134,9 @@ class Grouping {
     int32_t joined = -1;  ///< the group that took this one
   };
 
+  Group& group(int32_t number) { return groups_[static_cast<size_t>(number)]; }
+  const Group& group(int32_t number) const { return groups_[static_cast<size_t>(number)]; }
+
   size_t found(int32_t group) const {
     auto at = static_cast<size_t>(group);
     while (groups_[at].joined >= 0) at = static_cast<size_t>(groups_[at].joined);
@@ -154,22 +157,22 @@ class Grouping {
 
   int32_t place(int32_t index) {
     const Node& node = graph_.nodes[static_cast<size_t>(index)];
-    const int32_t group = group_for(node);
-    Group& own = groups_[static_cast<size_t>(group)];
+    const int32_t number = group_for(node);
+    Group& own = group(number);
     own.nodes += launches(node) ? 1 : 0;
-    for (const TensorId id : node.inputs) own.reads -= producer(id) == group ? 1 : 0;
+    for (const TensorId id : node.inputs) own.reads -= producer(id) == number ? 1 : 0;
     for (const TensorId id : node.outputs) {
-      group_of_tensor_[static_cast<size_t>(id)] = group;
+      group_of_tensor_[static_cast<size_t>(id)] = number;
       own.reads += uses_[static_cast<size_t>(id)];
     }
-    return group;
+    return number;
   }
 
   int32_t group_for(const Node& node) {
     int32_t level = -1;  // of tensors from outside
     for (const TensorId id : node.inputs) {
-      const int32_t group = producer(id);
-      if (group >= 0) level = std::max(level, groups_[static_cast<size_t>(group)].level);
+      const int32_t read = producer(id);
+      if (read >= 0) level = std::max(level, group(read).level);
     }
     const bool view = !launches(node);
     const bool rows = op_def(node.op).row_fusion.has_value();
@@ -177,8 +180,8 @@ class Grouping {
     const bool joins = view || (computes && node.phase != Phase::kOptimizer);
     const int64_t elements = element_count(graph_.tensor(node.outputs[0]).shape);
     if (joins && level >= 0) {
-      const int32_t group = common_group(node, level, elements, rows);
-      if (group >= 0) return group;
+      const int32_t common = common_group(node, level, elements, rows);
+      if (common >= 0) return common;
     }
     groups_.push_back({.level = view ? level : level + 1,
                        .elements = joins && !view ? elements : 0,
@@ -189,52 +192,48 @@ class Grouping {
   }
 
   /// Whether the node is the only one that reads the group: then the group can run as late as it.
-  bool is_only_reader(const Node& node, int32_t group) const {
+  bool is_only_reader(const Node& node, int32_t number) const {
     const auto reads = std::count_if(node.inputs.begin(), node.inputs.end(),
-                                     [&](TensorId id) { return producer(id) == group; });
-    return groups_[static_cast<size_t>(group)].elements > 0 &&
-           groups_[static_cast<size_t>(group)].reads == static_cast<int>(reads);
+                                     [&](TensorId id) { return producer(id) == number; });
+    return group(number).elements > 0 && group(number).reads == static_cast<int>(reads);
   }
 
   /// The groups of this level that the node reads, and lower ones that nothing else reads, as one;
   /// -1 if it cannot join all of this level.
   int32_t common_group(const Node& node, int32_t level, int64_t elements, bool rows) {
-    std::vector<int32_t> read;
+    std::vector<int32_t> of_level, lower;
     for (const TensorId id : node.inputs) {
-      const int32_t group = producer(id);
-      if (group < 0 || groups_[static_cast<size_t>(group)].level != level) continue;
-      if (std::find(read.begin(), read.end(), group) == read.end()) read.push_back(group);
-    }
-    const size_t of_level = read.size();
-    for (const TensorId id : node.inputs) {
-      const int32_t group = producer(id);
-      if (group >= 0 && groups_[static_cast<size_t>(group)].level < level &&
-          std::find(read.begin(), read.end(), group) == read.end() && is_only_reader(node, group))
-        read.push_back(group);
+      const int32_t number = producer(id);
+      if (number < 0) continue;
+      const bool is_of_level = group(number).level == level;
+      if (!is_of_level && !is_only_reader(node, number)) continue;
+      std::vector<int32_t>& read = is_of_level ? of_level : lower;
+      if (std::find(read.begin(), read.end(), number) == read.end()) read.push_back(number);
     }
     size_t nodes = 1, with_rows = rows ? 1 : 0;
     int reads = 0;
     std::vector<int32_t> joined;
-    for (size_t i = 0; i < read.size(); ++i) {
-      const Group& group = groups_[static_cast<size_t>(read[i])];
+    const auto join = [&](int32_t number) {
+      const Group& one = group(number);
       const bool fits =
-          group.elements == elements && group.phase == node.phase &&
-          (group.counts == Counts::kMemoryOnly) == (node.counts == Counts::kMemoryOnly) &&
-          nodes + group.nodes <= kMostNodes && with_rows + (group.has_rows ? 1 : 0) <= 1;
-      if (!fits && i < of_level) return -1;
-      if (!fits) continue;
-      joined.push_back(read[i]);
-      nodes += group.nodes;
-      reads += group.reads;
-      with_rows += group.has_rows ? 1 : 0;
-    }
+          one.elements == elements && one.phase == node.phase &&
+          (one.counts == Counts::kMemoryOnly) == (node.counts == Counts::kMemoryOnly) &&
+          nodes + one.nodes <= kMostNodes && with_rows + (one.has_rows ? 1 : 0) <= 1;
+      if (!fits) return false;
+      joined.push_back(number);
+      nodes += one.nodes;
+      reads += one.reads;
+      with_rows += one.has_rows ? 1 : 0;
+      return true;
+    };
+    if (!std::all_of(of_level.begin(), of_level.end(), join)) return -1;
+    std::for_each(lower.begin(), lower.end(), join);
     const int32_t into = joined.front();
-    Group& all = groups_[static_cast<size_t>(into)];
+    Group& all = group(into);
     all.nodes = nodes - 1;
     all.reads = reads;
     all.has_rows = with_rows > 0;
-    for (size_t i = 1; i < joined.size(); ++i)
-      groups_[static_cast<size_t>(joined[i])].joined = into;
+    for (size_t i = 1; i < joined.size(); ++i) group(joined[i]).joined = into;
     return into;
   }
 
@@ -258,7 +257,6 @@ class Compiler {
   }
 
   void run() {
-    std::vector<Node> before = graph_.nodes;
     std::vector<Node> after;
     for (Segment& segment : graph_.segments) {
       const auto start = static_cast<int32_t>(after.size());
@@ -266,7 +264,7 @@ class Compiler {
            Grouping(graph_, uses_, segment.first_node, segment.node_count).ordered()) {
         std::vector<Node> nodes;
         for (const int32_t index : group)
-          nodes.push_back(std::move(before[static_cast<size_t>(index)]));
+          nodes.push_back(std::move(graph_.nodes[static_cast<size_t>(index)]));
         emit(std::move(nodes), after);
       }
       segment.first_node = start;
