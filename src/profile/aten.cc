@@ -64,6 +64,20 @@ std::optional<Shape> whole_numbers(const Json& list) {
   return shape;
 }
 
+/// Sizes of a tensor; nullopt where its bytes or its strides would not fit into 64 bits.
+std::optional<Shape> shape_of(const Json& list) {
+  constexpr int64_t kMost = int64_t{1} << 56;
+  std::optional<Shape> shape = whole_numbers(list);
+  if (!shape) return std::nullopt;
+  int64_t elements = 1;
+  for (const int64_t size : *shape) {
+    const int64_t factor = std::max<int64_t>(1, size);
+    if (elements > kMost / factor) return std::nullopt;
+    elements *= factor;
+  }
+  return shape;
+}
+
 TracedTensor traced_tensor(Shape shape, const Json* strides, std::optional<DType> dtype) {
   TracedTensor tensor{std::move(shape), {}, dtype};
   if (strides != nullptr)
@@ -131,14 +145,14 @@ std::vector<TracedArgument> arguments_of(const OperatorCall& call) {
     if (argument.is_list) {
       // The trace does not say what its tensors hold; `work_of` takes the dtype of the others.
       for (size_t t = 0; t < dims[i].size(); ++t)
-        if (std::optional<Shape> shape = whole_numbers(dims[i][t])) {
+        if (std::optional<Shape> shape = shape_of(dims[i][t])) {
           const Json* all = element(strides, i);
           argument.tensors.push_back(traced_tensor(
               std::move(*shape), all == nullptr ? nullptr : element(*all, t), std::nullopt));
         }
     } else if (!word.empty() && word != "Scalar" && word != "ScalarList" &&
                argument.value.empty()) {
-      if (std::optional<Shape> shape = whole_numbers(dims[i]))
+      if (std::optional<Shape> shape = shape_of(dims[i]))
         argument.tensors.push_back(traced_tensor(std::move(*shape), element(strides, i), dtype));
     }
   }

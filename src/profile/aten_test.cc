@@ -142,7 +142,13 @@ TEST(Aten, WhatDoesNotFitIsNotKnown) {
   EXPECT_FALSE(work_of(call_of("aten::mm", "not json", "[]")));
   EXPECT_FALSE(work_of(call_of("my::op", "[[4, 5]]", R"(["float"])")));
   EXPECT_FALSE(work_of(call_of("aten::add", "[[]]", R"(["double"])")));
-  EXPECT_FALSE(work_of(call_of("aten::mul", "[[1099511627776, 1099511627776]]", R"(["float"])")));
+  for (const char* sizes :
+       {"[[1099511627776, 1099511627776]]", "[[0, 1099511627776, 1099511627776]]",
+        "[[1099511627776, 1099511627776, 1099511627776, 2]]"}) {
+    const OperatorCall call = call_of("aten::mul", sizes, R"(["float"])");
+    EXPECT_FALSE(work_of(call)) << sizes;
+    EXPECT_TRUE(arguments_of(call).front().tensors.empty()) << sizes;
+  }
 }
 
 }  // namespace
