@@ -35,11 +35,12 @@ constexpr int64_t kDecodeParts = 5;
 class Generation {
  public:
   /// `asked` is the original request; the request of `served` has the lengths of one typical
-  /// request. `workers`: prefill workers; nullptr: none.
-  Generation(const ServedModel& served, const PrefillWorkers* workers, const Request& asked)
+  /// request.
+  Generation(const ServedModel& served, const OtherPools& others, const Request& asked)
       : served_(served),
-        workers_(workers),
-        prompts_(workers != nullptr ? workers->served() : served),
+        workers_(others.prefill),
+        encoders_(others.encode),
+        prompts_(workers_ != nullptr ? workers_->served() : served),
         model_(served.model),
         decoder_(served.decoder()),
         device_(served.device),
@@ -145,8 +146,10 @@ class Generation {
 
   /// The tower runs for the images of each prefill step.
   void vision(GenerationForecast& f) const {
-    const std::optional<TowerSteps>& tower = served_.tower;
-    if (!tower) return;
+    const TowerSteps* tower = encoders_ != nullptr ? &encoders_->tower()
+                              : served_.tower      ? &*served_.tower
+                                                   : nullptr;
+    if (tower == nullptr) return;
     VisionForecast v{.parameters = tower->parameters(), .weights_bytes = tower->weights_bytes()};
     if (const std::optional<VisionTower::Image> image = image_of(model_, o_)) {
       v.images = o_.images;
@@ -156,22 +159,35 @@ class Generation {
       f.prompt -= v.prompt_tokens;
       const int64_t batch = served_.sequences_of_rank(o_.batch);
       const int64_t prompts = prefill_sequences(o_, batch);
-      v.together = tower->together(prompts);
-      add_tower_runs(f, v, prompts, batch / prompts);
-      if (const int64_t rest = batch % prompts; rest > 0) add_tower_runs(f, v, rest, 1);
+      const int64_t each = encoders_ != nullptr ? encoders_->largest_share() : o_.images;
+      const auto add = [&](int64_t together, int64_t times) {
+        add_tower_runs(f, v, *tower, {checked_multiply(together, each), times});
+      };
+      v.together = tower->together(checked_multiply(prompts, each));
+      add(prompts, batch / prompts);
+      if (const int64_t rest = batch % prompts; rest > 0) add(rest, 1);
       f.ttft = v.time;
+      if (encoders_ != nullptr) {
+        const double moved = encoders_->transfer_s(each);
+        f.ttft = sum(f.ttft, {moved, moved, moved}, 1);
+      }
     }
     f.vision = std::move(v);
   }
 
-  void add_tower_runs(GenerationForecast& f, VisionForecast& v, int64_t prompts,
-                      int64_t times) const {
-    for (const auto& [images, runs] : served_.tower->runs(prompts)) {
-      const TimedStep s = time_tower(served_, images);
-      v.time = sum(v.time, s.totals.seconds, static_cast<double>(runs * times));
+  /// Images that are encoded one run after the other, so many times.
+  struct ImagesOfStep {
+    int64_t images = 0, times = 0;
+  };
+  void add_tower_runs(GenerationForecast& f, VisionForecast& v, const TowerSteps& tower,
+                      const ImagesOfStep& step) const {
+    for (const auto& [images, runs] : tower.runs(step.images)) {
+      const TimedStep s = time_tower(served_, tower, images);
+      const int64_t times = checked_multiply(runs, step.times);
+      v.time = sum(v.time, s.totals.seconds, static_cast<double>(times));
       std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
       add_rows(rows, describe_events(s.timeline, s.program, s.times, *names_));
-      add_kernels(f, rows, "vision", checked_multiply(runs, times));
+      add_kernels(f, rows, "vision", times);
       if (v.step.kernels.empty())
         v.step = describe_step(served_, "vision tower", s, std::move(rows));
     }
@@ -277,15 +293,15 @@ class Generation {
   }
 
   /// Of a server under load: the kernels of as many sequences as its steps have in the mean, in the
-  /// time in which so many requests are answered. Not forecast with prefill workers.
+  /// time in which so many requests are answered. Not forecast with workers beside the servers.
   void add_power_under_load(GenerationForecast& f) const {
     const double answers_per_s =
         f.serving->steady_or_all().requests_per_s / static_cast<double>(f.serving->replicas);
-    if (workers_ != nullptr || answers_per_s <= 0) return;
+    if (workers_ != nullptr || encoders_ != nullptr || answers_per_s <= 0) return;
     Request request = o_;
     request.batch = std::max<int64_t>(1, std::llround(f.serving->mean_batch));
     const ServedModel served(served_, request);
-    const GenerationForecast batch = Generation(served, nullptr, asked_).kernels_alone();
+    const GenerationForecast batch = Generation(served, {}, asked_).kernels_alone();
     const auto requests = static_cast<double>(request.batch);
     const double seconds = requests / answers_per_s;
     f.power = power_of({.kernels = batch.kernels,
@@ -301,6 +317,7 @@ class Generation {
   /// Kernels belong to a rank of each stage; totals are means over the stages.
   void add_totals(GenerationForecast& f) const {
     for (const KernelForecast& k : f.kernels) {
+      if (encoders_ != nullptr && k.phase == std::string_view("vision")) continue;
       f.flops = checked_add(f.flops, checked_multiply(k.flops, k.count));
       f.bytes = checked_add(f.bytes, checked_multiply(k.bytes, k.count));
       if (k.shape.type == Collective::kName)
@@ -330,7 +347,8 @@ class Generation {
     const ServedModel served(served_, request);
     std::optional<PrefillWorkers> workers;
     if (workers_ != nullptr) workers.emplace(served);
-    const Generation even(served, workers ? &*workers : nullptr, asked_);
+    const Generation even(served, {.prefill = workers ? &*workers : nullptr, .encode = encoders_},
+                          asked_);
     GenerationForecast mean = even.kernels_alone();
     even.add_totals(mean);
     f.flops = mean.flops;
@@ -345,7 +363,8 @@ class Generation {
 
   void serve(GenerationForecast& f) const {
     KnownServer known;
-    Server(served_, workers_, known).add_serving(f, asked_, Advice::kGive);
+    Server(served_, {.prefill = workers_, .encode = encoders_}, known)
+        .add_serving(f, asked_, Advice::kGive);
     if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
     // A rank computes for the requests of its server; each data-parallel rank has a share of them.
@@ -401,6 +420,7 @@ class Generation {
   std::shared_ptr<TextArena> names_ = std::make_shared<TextArena>();
   const ServedModel& served_;
   const PrefillWorkers* workers_;
+  const EncodeWorkers* encoders_;
   const ServedModel& prompts_;  ///< of what computes the prompts
   const Model& model_;
   const Decoder& decoder_;
@@ -417,13 +437,19 @@ struct Prepared {
         typical(typical_request(whole)),
         served(forecaster, model, gpu, typical) {
     if (request.deployment.prefill.workers > 0) workers.emplace(served);
+    if (request.deployment.encode.workers > 0) encoders.emplace(served);
   }
-  Generation llm() const { return {served, workers ? &*workers : nullptr, whole}; }
+  Generation llm() const {
+    const OtherPools others{.prefill = workers ? &*workers : nullptr,
+                            .encode = encoders ? &*encoders : nullptr};
+    return {served, others, whole};
+  }
 
   Request whole;    ///< with the tokens of images
   Request typical;  ///< with the lengths of one typical request
   ServedModel served;
   std::optional<PrefillWorkers> workers;
+  std::optional<EncodeWorkers> encoders;
 };
 
 }  // namespace

@@ -118,16 +118,38 @@ void draw_row_adapters(std::vector<TraceRequest>& rows, const Request& o) {
                           : adapters[i];
 }
 
+/// Conversations with a rate begin without the turns before them: the first requests are not
+/// counted. Sets how many, at most, and returns how many requests there are in all.
+int64_t add_warmup(ServingLoad& load, const Request& o) {
+  const int64_t counted = request_count(o);
+  const std::optional<int64_t>& asked = o.load.warmup_request_count;
+  if (!o.load.trace.empty() || o.load.rate == 0 || o.load.session_turns == 1 || asked == 0)
+    return counted;
+  // Enough for conversations of ten times the duration of what is counted, in a simulation that
+  // takes a second at most.
+  constexpr int64_t kTimes = 10, kMost = 20000;
+  // Others still begin when the last ones that are counted are answered.
+  constexpr int64_t kMostAfter = 10000;
+  load.counted = counted;
+  load.warmup = asked ? *asked : std::min(checked_multiply(kTimes, counted), kMost);
+  load.warms_up_fully = asked.has_value();
+  const int64_t turns = o.load.session_turns;
+  const int64_t all = checked_add(checked_add(counted, load.warmup), std::min(counted, kMostAfter));
+  return checked_multiply(ceil_divide(all, turns), turns);
+}
+
 }  // namespace
 
-ServingLoad make_load(const Request& o) {
-  const int64_t count = request_count(o);
+ServingLoad make_load(const Request& o, int64_t image_tokens) {
   ServingLoad load;
+  load.image_tokens = image_tokens;
   load.concurrency = client_count(o);
+  const int64_t count = add_warmup(load, o);
   const bool draws_adapters = o.lora_rank > 0 && !names_adapters(o.load);
   const bool common = has_common_prompts(o);
   if (o.load.trace.empty() && !common && !draws_adapters) {
     load.requests = drawn(o, count, o.load.rate);
+    for (RequestSpec& r : load.requests) r.images = images_in(r.prompt, o.images, image_tokens);
     return load;
   }
   std::vector<TraceRequest> own;
@@ -140,12 +162,15 @@ ServingLoad make_load(const Request& o) {
     rows = own;
   }
   if (common) {
-    add_common_prompts(load, rows, o.load);
+    add_common_prompts(load, rows, o);
     return load;
   }
   for (const TraceRequest& r : rows)
-    load.requests.push_back(
-        {.arrival_s = r.arrival_s, .prompt = r.prompt, .output = r.output, .adapter = r.adapter});
+    load.requests.push_back({.arrival_s = r.arrival_s,
+                             .prompt = r.prompt,
+                             .output = r.output,
+                             .adapter = r.adapter,
+                             .images = images_in(r.prompt, o.images, image_tokens)});
   return load;
 }
 

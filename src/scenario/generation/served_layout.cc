@@ -22,7 +22,7 @@ ServedLayout::ServedLayout(const Forecaster& forecaster, const ModelRef& model, 
       served_(forecaster, model_, gpu_, typical_),
       workers_(request.deployment.prefill.workers > 0 ? std::make_unique<PrefillWorkers>(served_)
                                                       : nullptr),
-      server_(served_, workers_.get(), known) {}
+      server_(served_, {.prefill = workers_.get()}, known) {}
 
 GenerationForecast ServedLayout::under(int64_t concurrency,
                                        const std::optional<TimeLimits>& stop_beyond) const {
