@@ -118,7 +118,7 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
                     p.tp, p.mean_images, p.images_together, 100 * p.busy_share,
                     format_bytes(p.peak_bytes)));
     lines.add("  images of a prompt", format_seconds(p.mean_encode_s),
-              fmt::format("until a server has their tokens, with waiting; {} of it on an idle link",
+              fmt::format("until a server has their tokens, with waiting; {} for the transfer on an idle link",
                           format_seconds(p.transfer_s)));
   }
   if (s.goodput_requests_per_s) {

@@ -21,6 +21,7 @@
 #include "scenario/generation/server_pools.h"
 #include "scenario/generation/single_request.h"
 #include "scenario/generation/slower_precision.h"
+#include "scenario/generation/tower_runs.h"
 #include "scenario/power.h"
 #include "scenario/warnings.h"
 #include "tilecast/error.h"
@@ -144,53 +145,13 @@ class Generation {
     add_rows(f.kernels, std::move(rows));
   }
 
-  /// The tower runs for the images of each prefill step.
   void vision(GenerationForecast& f) const {
-    const TowerSteps* tower = encoders_ != nullptr ? &encoders_->tower()
-                              : served_.tower      ? &*served_.tower
-                                                   : nullptr;
-    if (tower == nullptr) return;
-    VisionForecast v{.parameters = tower->parameters(), .weights_bytes = tower->weights_bytes()};
-    if (const std::optional<VisionTower::Image> image = image_of(model_, o_)) {
-      v.images = o_.images;
-      v.image_side = image->side;
-      v.image_tokens = image->tokens;
-      v.prompt_tokens = o_.images * image->tokens;
-      f.prompt -= v.prompt_tokens;
-      const int64_t batch = served_.sequences_of_rank(o_.batch);
-      const int64_t prompts = prefill_sequences(o_, batch);
-      const int64_t each = encoders_ != nullptr ? encoders_->largest_share() : o_.images;
-      const auto add = [&](int64_t together, int64_t times) {
-        add_tower_runs(f, v, *tower, {checked_multiply(together, each), times});
-      };
-      v.together = tower->together(checked_multiply(prompts, each));
-      add(prompts, batch / prompts);
-      if (const int64_t rest = batch % prompts; rest > 0) add(rest, 1);
-      f.ttft = v.time;
-      if (encoders_ != nullptr) {
-        const double moved = encoders_->transfer_s(each);
-        f.ttft = sum(f.ttft, {moved, moved, moved}, 1);
-      }
-    }
-    f.vision = std::move(v);
-  }
-
-  /// Images that are encoded one run after the other, so many times.
-  struct ImagesOfStep {
-    int64_t images = 0, times = 0;
-  };
-  void add_tower_runs(GenerationForecast& f, VisionForecast& v, const TowerSteps& tower,
-                      const ImagesOfStep& step) const {
-    for (const auto& [images, runs] : tower.runs(step.images)) {
-      const TimedStep s = time_tower(served_, tower, images);
-      const int64_t times = checked_multiply(runs, step.times);
-      v.time = sum(v.time, s.totals.seconds, static_cast<double>(times));
-      std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
-      add_rows(rows, describe_events(s.timeline, s.program, s.times, *names_));
-      add_kernels(f, rows, "vision", times);
-      if (v.step.kernels.empty())
-        v.step = describe_step(served_, "vision tower", s, std::move(rows));
-    }
+    std::optional<TowerRuns> runs = tower_runs(served_, encoders_, *names_);
+    if (!runs) return;
+    f.prompt -= runs->vision.prompt_tokens;
+    f.ttft = runs->seconds;
+    add_rows(f.kernels, std::move(runs->kernels));
+    f.vision = std::move(runs->vision);
   }
 
   /// Steps follow each other through the stages of a pipeline; the slowest stage decides.
@@ -293,15 +254,17 @@ class Generation {
   }
 
   /// Of a server under load: the kernels of as many sequences as its steps have in the mean, in the
-  /// time in which so many requests are answered. Not forecast with workers beside the servers.
+  /// time in which so many requests are answered. Not forecast with prefill workers.
   void add_power_under_load(GenerationForecast& f) const {
     const double answers_per_s =
         f.serving->steady_or_all().requests_per_s / static_cast<double>(f.serving->replicas);
-    if (workers_ != nullptr || encoders_ != nullptr || answers_per_s <= 0) return;
+    if (workers_ != nullptr || answers_per_s <= 0) return;
     Request request = o_;
     request.batch = std::max<int64_t>(1, std::llround(f.serving->mean_batch));
     const ServedModel served(served_, request);
-    const GenerationForecast batch = Generation(served, {}, asked_).kernels_alone();
+    GenerationForecast batch =
+        Generation(served, {.prefill = nullptr, .encode = encoders_}, asked_).kernels_alone();
+    if (encoders_ != nullptr) std::erase_if(batch.kernels, is_vision);
     const auto requests = static_cast<double>(request.batch);
     const double seconds = requests / answers_per_s;
     f.power = power_of({.kernels = batch.kernels,
@@ -312,12 +275,36 @@ class Generation {
                         .requests = requests,
                         .warm = true},
                        served_.power(), o_);
+    if (encoders_ != nullptr) add_encode_power(f);
+  }
+
+  static bool is_vision(const KernelForecast& row) {
+    return row.phase == std::string_view("vision");
+  }
+
+  /// Adds that of encode workers: a run of the mean number of images, and the wait after it.
+  void add_encode_power(GenerationForecast& f) const {
+    const EncodePoolForecast& pool = *f.serving->encode_pool;
+    const double answers_per_s = f.serving->steady_or_all().requests_per_s;
+    if (!f.power || pool.busy_share <= 0) return;
+    const int64_t images = std::max<int64_t>(1, std::llround(pool.mean_images));
+    const std::vector<KernelForecast> rows = kernels_of_run(*encoders_, images, *names_);
+    const double seconds = encoders_->run_s(images) / pool.busy_share;
+    const int64_t gpus = checked_multiply(pool.workers, pool.gpus);
+    const std::optional<PowerForecast> more = power_of({.kernels = rows,
+                                                        .seconds = {seconds, seconds, seconds},
+                                                        .ranks = gpus,
+                                                        .tokens = static_cast<double>(o_.output),
+                                                        .requests = seconds * answers_per_s,
+                                                        .warm = true},
+                                                       served_.power(), o_);
+    if (more) f.power = power_of_both({*f.power, f.serving->gpus - gpus}, {*more, gpus});
   }
 
   /// Kernels belong to a rank of each stage; totals are means over the stages.
   void add_totals(GenerationForecast& f) const {
     for (const KernelForecast& k : f.kernels) {
-      if (encoders_ != nullptr && k.phase == std::string_view("vision")) continue;
+      if (encoders_ != nullptr && is_vision(k)) continue;
       f.flops = checked_add(f.flops, checked_multiply(k.flops, k.count));
       f.bytes = checked_add(f.bytes, checked_multiply(k.bytes, k.count));
       if (k.shape.type == Collective::kName)

@@ -234,7 +234,26 @@ TEST(Images, EncodeWorkersHaveTheTowerAndGpusOfTheirOwn) {
               f.vision->time.value + pool.transfer_s - own.vision->time.value, 1e-9);
   EXPECT_EQ(own.memory.weights_bytes - f.memory.weights_bytes, own.vision->weights_bytes);
   EXPECT_LT(f.flops, own.flops) << "without the tower's";
-  EXPECT_FALSE(f.power);
+}
+
+TEST(Images, EncodeWorkersTakePowerAndCost) {
+  const Json config = config_of("gemma3", kSiglip);
+  Request request = served_images(3);
+  request.energy.price_per_gpu_hour = 2;
+  double energy = 0;
+  for (const int64_t workers : {1, 4}) {
+    request.deployment.encode.workers = workers;
+    const GenerationForecast f = forecast_images(config, request);
+    ASSERT_TRUE(f.power);
+    // All GPUs, in the time in which a request is answered.
+    const double gpu_s =
+        static_cast<double>(1 + workers) / f.serving->steady_or_all().requests_per_s;
+    EXPECT_NEAR(*f.power->gpu_cost, 2 * gpu_s / 3600, 1e-3 * 2 * gpu_s / 3600);
+    EXPECT_NEAR(f.power->energy_j.value, f.power->power_w.value * gpu_s,
+                1e-3 * f.power->energy_j.value);
+    EXPECT_GT(f.power->energy_j.value, energy) << "idle workers take power too";
+    energy = f.power->energy_j.value;
+  }
 }
 
 TEST(Images, VllmsServersKeepTheTowerBesideEncodeWorkers) {
