@@ -13,6 +13,7 @@
 #include "request/access.h"
 #include "software/software.h"
 #include "test_forecaster.h"
+#include "test_support.h"
 #include "tilecast/error.h"
 #include "tilecast/search.h"
 
@@ -30,6 +31,13 @@ ServingQuery query_of(const std::vector<std::string>& gpus) {
   query.ttft_s = query.request.load.ttft_s = 0.5;
   query.tpot_s = query.request.load.tpot_s = 0.02;
   return query;
+}
+
+TEST(ServingPlan, EncodeWorkersAreNotSearched) {
+  ServingQuery query = query_of({"H100"});
+  query.request.deployment.encode.workers = 1;
+  EXPECT_ERROR(plan_serving(forecaster(), load_model_ref("llama-3-8b"), query), kUnsupported,
+               "do not search for `encode-workers`");
 }
 
 TEST(ServingPlan, CandidatesAreThoseOfForecasts) {

@@ -133,15 +133,19 @@ TEST(CommonPrompts, ConversationsWithARateHaveRequestsBeforeAndAfterThoseThatCou
   r.load.session_turns = 3;
   const ServingLoad warm = make_load(r);
   EXPECT_EQ(warm.counted, 100);
-  EXPECT_EQ(warm.warmup, 1000);
-  EXPECT_EQ(warm.requests.size(), 1200U);
+  EXPECT_EQ(warm.warmup, 5000);
+  EXPECT_EQ(warm.requests.size(), 5202U);
   r.load.warmup_request_count = 41;
   const ServingLoad asked = make_load(r);
   EXPECT_EQ(asked.warmup, 41);
   EXPECT_TRUE(asked.warms_up_fully);
   EXPECT_EQ(asked.requests.size(), 243U) << "whole conversations";
-  // Conversations begin at the same rate.
+  // Conversations begin at the same rate, also in each part of the time that is counted: 34 of
+  // them.
   EXPECT_NEAR(asked.requests[240].arrival_s, 81 / (2.0 / 3), 3);
+  for (const size_t part : {1, 2, 3, 20})
+    EXPECT_NEAR(warm.requests[3 * (34 * part - 1)].arrival_s,
+                static_cast<double>(34 * part) / (2.0 / 3), 1e-9);
   r.load.warmup_request_count = 0;
   EXPECT_EQ(make_load(r).counted, 0);
   EXPECT_EQ(make_load(r).requests.size(), 100U);
