@@ -44,15 +44,24 @@ double EncodeWorkers::transfer_s(int64_t images) const {
       .seconds;
 }
 
-Memory EncodeWorkers::memory() const {
-  const int64_t images = tower_.most_together();
+Memory EncodeWorkers::memory_of(const TowerSteps& tower) const {
+  const int64_t images = tower.most_together();
   Memory memory = bare_rank(servers_.device, software_def(*request_.execution.software).memory,
                             Mode::kInference);
-  memory.weights_bytes = tower_.weights_bytes();
-  memory.activations_bytes = checked_add(tower_.activations_bytes(images),
-                                         checked_multiply(images, tower_.embeddings_bytes()));
+  memory.weights_bytes = tower.weights_bytes();
+  memory.activations_bytes = checked_add(tower.activations_bytes(images),
+                                         checked_multiply(images, tower.embeddings_bytes()));
   set_peak(memory, checked_add(memory.weights_bytes, memory.activations_bytes));
   return memory;
+}
+
+std::optional<int64_t> EncodeWorkers::tp_that_fits() const {
+  constexpr int64_t kMostRanks = 64;
+  Request changed = request_;
+  for (int64_t& tp = changed.execution.tp; tp <= kMostRanks; tp *= 2) {
+    if (memory_of(TowerSteps(servers_.model, changed, servers_.dtype())).fits) return tp;
+  }
+  return std::nullopt;
 }
 
 }  // namespace tilecast

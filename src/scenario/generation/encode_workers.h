@@ -3,6 +3,7 @@
 // A separate pool of workers that run the vision tower, and what moves from them to the servers.
 
 #include <cstdint>
+#include <optional>
 
 #include "scenario/generation/served_model.h"
 #include "scenario/generation/step_timer.h"
@@ -27,9 +28,13 @@ class EncodeWorkers {
   double transfer_s(int64_t images) const;
   /// Of one rank: the tower, its largest run, and the tokens of that run's images, which wait for
   /// the link.
-  Memory memory() const;
+  Memory memory() const { return memory_of(tower_); }
+  /// The least `encode-tp` of powers of two, up to 64, with which it fits.
+  std::optional<int64_t> tp_that_fits() const;
 
  private:
+  Memory memory_of(const TowerSteps& tower) const;
+
   const ServedModel& servers_;
   const Request request_;  ///< of a worker
   TowerSteps tower_;

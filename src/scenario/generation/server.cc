@@ -1,5 +1,7 @@
 #include "scenario/generation/server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <span>
@@ -260,6 +262,8 @@ void Server::add_encoder_memory(GenerationForecast& f, Under& under, Advice advi
                                   .largest_batch = std::nullopt},
                                  served_.device);
   warning.facts.push_back({"encode", int64_t{1}});
+  if (const std::optional<int64_t> tp = encoders_->tp_that_fits())
+    warning.facts.push_back({"ways_that_fit", fmt::format("--encode-tp {}", *tp)});
   f.warnings.push_back(std::move(warning));
 }
 
