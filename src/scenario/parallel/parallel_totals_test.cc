@@ -160,7 +160,10 @@ TEST(Parallel, FlexDispatchersSendATokenOnce) {
   // Between the nodes 1 copy instead of 4, inside 6.5 instead of 8.
   EXPECT_LT(flex.parallel->communication_s, 0.6 * all_to_all.parallel->communication_s);
   EXPECT_GT(flex.parallel->communication_s, 0.1 * all_to_all.parallel->communication_s);
-  EXPECT_EQ(flex.model_flops, all_to_all.model_flops);
+  EXPECT_LT(flex.model_flops, all_to_all.model_flops);
+  EXPECT_NEAR(static_cast<double>(flex.model_flops) / static_cast<double>(all_to_all.model_flops),
+              1, 1e-3)
+      << "the work of sorting";
   EXPECT_EQ(flex.memory.peak_bytes, all_to_all.memory.peak_bytes);
   // What is received is sorted once, not by sender and by expert.
   EXPECT_LT(flex.forward_s, all_to_all.forward_s);
