@@ -191,6 +191,7 @@ struct Parallel {
   bool tp_comm_overlap = false;
   /// Exchanges of experts run beside another micro-batch's passes.
   bool moe_comm_overlap = false;
+  TokenDispatcher token_dispatcher = TokenDispatcher::kAllToAll;
   /// Tensor-parallel ranks that divide each expert: `tp` (the default), or 1: experts are spread
   /// over data- and tensor-parallel ranks.
   std::optional<int64_t> expert_tp;

@@ -3042,6 +3042,7 @@ class ForecastKeywords(TypedDict, total=False):
     sequence_parallel: bool | Literal["on", "off"] | None
     tp_comm_overlap: bool | Literal["on", "off"] | None
     overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    moe_token_dispatcher_type: Literal["alltoall", "flex"] | None
     expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
@@ -3155,6 +3156,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     sequence_parallel: bool | Literal["on", "off"] | None
     tp_comm_overlap: bool | Literal["on", "off"] | None
     overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    moe_token_dispatcher_type: Literal["alltoall", "flex"] | None
     expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
@@ -3270,6 +3272,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     sequence_parallel: bool | Literal["on", "off"] | None
     tp_comm_overlap: bool | Literal["on", "off"] | None
     overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    moe_token_dispatcher_type: Literal["alltoall", "flex"] | None
     expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
@@ -3385,6 +3388,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     sequence_parallel: bool | Literal["on", "off"] | None
     tp_comm_overlap: bool | Literal["on", "off"] | None
     overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    moe_token_dispatcher_type: Literal["alltoall", "flex"] | None
     expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
@@ -3500,6 +3504,7 @@ class OccupancyKeywords(TypedDict, total=False):
     sequence_parallel: bool | Literal["on", "off"] | None
     tp_comm_overlap: bool | Literal["on", "off"] | None
     overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    moe_token_dispatcher_type: Literal["alltoall", "flex"] | None
     expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
@@ -3620,6 +3625,7 @@ class CompareKeywords(TypedDict, total=False):
     sequence_parallel: bool | Literal["on", "off"] | None
     tp_comm_overlap: bool | Literal["on", "off"] | None
     overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    moe_token_dispatcher_type: Literal["alltoall", "flex"] | None
     expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
