@@ -718,9 +718,9 @@ TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model, 
 
 /// The price of an hour of each GPU: `text` is one number for all, a list ("H100=2.5,A100=1.2"),
 /// the name of a price table, or a file: .json ({"H100": 2.5}) or .csv (a price table: columns gpu
-/// and price_per_gpu_hour, and currency, date and source). Throws OptionError for another text,
-/// Error{kNotFound} for an unknown table, Error{kInput} for a bad row, a GPU without a price and
-/// prices in several currencies.
+/// and price_per_gpu_hour, and currency, date and source). Throws OptionError for another text and
+/// an unknown table, Error{kInput} for a bad row, a GPU without a price and prices in several
+/// currencies.
 std::vector<GpuPrice> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus);
 
 /// The request that `Forecaster::forecast` needs for a candidate.

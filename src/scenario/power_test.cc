@@ -260,7 +260,7 @@ TEST(PowerOfForecasts, PricesOfAServerAreUsedToTheDigit) {
 TEST(PowerOfForecasts, OfServersLiesBetweenIdleAndTheLimit) {
   for (const char* gpu : {"H100", "A100", "L4", "B200", "MI300X"}) {
     for (const double rate : {0.2, 5.0, 200.0}) {
-      for (const char* clocks : {"boost", "sustained", "base"}) {
+      for (const char* clocks : {"boost", "sustained", "1200"}) {
         Request request = served_request(256, rate, 100);
         request.execution.clocks = clocks;
         const GenerationForecast f = forecast_generation(

@@ -126,12 +126,10 @@ std::vector<PriceRow> find_price_table(const std::string& name) {
     if (normalized_name(known) == normalized_name(name))
       return parse_price_table(std::string(file.content), known);
   }
-  throw Error(
-      ErrorKind::kNotFound,
-      fmt::format("`price-per-gpu-hour`: unknown price table '{}'{}; expected a number of 0 or "
-                  "more, GPU=NUMBER,..., a file (.json, .csv) or one of {}",
-                  shown_name(name), did_you_mean(name, price_table_names()),
-                  join(price_table_names(), ", ")));
+  throw OptionError(fmt::format(
+      "`price-per-gpu-hour`: expected a number of 0 or more, GPU=NUMBER,..., a file "
+      "(.json, .csv) or a price table ({}), found '{}'{}",
+      join(price_table_names(), ", "), shown_name(name), did_you_mean(name, price_table_names())));
 }
 
 }  // namespace tilecast

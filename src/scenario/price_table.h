@@ -19,7 +19,7 @@ struct PriceRow {
 /// Names of the tables that come with the program, sorted.
 const std::vector<std::string>& price_table_names();
 
-/// The rows of a table that comes with the program. Throws Error{kNotFound} with the names of all.
+/// The rows of a table that comes with the program. Throws OptionError with the names of all.
 std::vector<PriceRow> find_price_table(const std::string& name);
 
 /// The rows of a CSV file: columns gpu and price_per_gpu_hour, and where there are any currency

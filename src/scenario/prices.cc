@@ -129,12 +129,14 @@ std::vector<GpuPrice> prices_of(const std::string& text, const std::vector<Price
   for (size_t i = 0; i < gpus.size(); ++i) {
     const std::optional<GpuPrice>& price = by_name[i] ? by_name[i] : by_gpu[i];
     if (!price)
-      throw Error(ErrorKind::kInput,
-                  fmt::format("{}: no price of {}; add it, or give one number for all (prices "
-                              "are there of: {})",
-                              rows.empty() ? printable(text) : place_of(rows.front()),
-                              gpus[i].name.empty() ? gpus[i].gpu : gpus[i].name,
-                              names.empty() ? "none" : join(names, ", ")));
+      throw Error(
+          ErrorKind::kInput,
+          fmt::format("{}: no price of {}; add it, or give one number for all (prices "
+                      "are there of: {})",
+                      rows.empty() ? printable(text) : place_of(rows.front()),
+                      gpus[i].name.empty() ? gpus[i].gpu
+                                           : fmt::format("{} ({})", gpus[i].name, gpus[i].gpu),
+                      names.empty() ? "none" : join(names, ", ")));
     prices.push_back(*price);
   }
   check_one_currency(prices);

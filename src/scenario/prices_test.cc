@@ -74,7 +74,7 @@ TEST(Prices, AreFoundByGpuOrByCluster) {
   // Rows of other clusters and GPUs are left out, unknown names are errors.
   EXPECT_EQ(prices_of("dgx-a100=2,H100=3", {{"nvidia-h100-sxm5-80gb", ""}})[0].gpu, "H100");
   EXPECT_ERROR(prices_of("H1000=2", {{"nvidia-h100-sxm5-80gb", ""}}), kNotFound, "H1000");
-  EXPECT_ERROR(prices_of("aws", {{"nvidia-h100-sxm5-80gb", ""}}), kNotFound, "aws-on-demand");
+  EXPECT_THROW(prices_of("aws", {{"nvidia-h100-sxm5-80gb", ""}}), OptionError);
   EXPECT_ERROR(prices_of("aws-on-demand", {{"amd-mi300x", ""}}), kInput,
                "`price-per-gpu-hour` aws-on-demand: no price of amd-mi300x");
 }
