@@ -22,6 +22,7 @@ struct EngineShared {
   std::vector<RequestTimes>& times;
   int64_t& work;                       ///< keeps every simulation within a few seconds
   const PrefixRule* prefix = nullptr;  ///< by which caches keep blocks; null: they keep none
+  bool watched = false;                ///< ServerPool::watch sees the steps
 };
 
 /// A request that is answered completely.

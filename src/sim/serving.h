@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/served_steps.h"
 #include "tilecast/choices.h"
 
 namespace tilecast {
@@ -135,6 +136,7 @@ struct ServerPool {
   int64_t servers = 1;
   ServerLimits limits;
   ServingStepTimes step_s;
+  WatchSteps watch = nullptr;  ///< sees the steps of the first server, once each; may be null
 };
 
 /// Servers behind a router. With prefill workers, these compute the prompts and the first token;

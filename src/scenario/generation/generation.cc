@@ -64,7 +64,7 @@ class Generation {
       add_batch_memory(f, served_);
     }
     if (f.serving)
-      add_power_under_load(f);
+      f.power = power_under_load(*f.serving);
     else
       add_power(f);
     warn(f);
@@ -77,6 +77,27 @@ class Generation {
     time_request(f);
     warn(f);
     return f;
+  }
+
+  /// See single_request.h.
+  std::optional<PowerForecast> power_under_load(const GenerationForecast::Serving& serving) const {
+    const double answers_per_s =
+        serving.steady_or_all().requests_per_s / static_cast<double>(serving.replicas);
+    if (workers_ != nullptr || answers_per_s <= 0) return std::nullopt;
+    Request request = o_;
+    request.batch = std::max<int64_t>(1, std::llround(serving.mean_batch));
+    const ServedModel served(served_, request);
+    const GenerationForecast batch = Generation(served, nullptr, asked_).kernels_alone();
+    const auto requests = static_cast<double>(request.batch);
+    const double seconds = requests / answers_per_s;
+    return power_of({.kernels = batch.kernels,
+                     .seconds = {seconds, seconds, seconds},
+                     .stages = served_.plan.pp,
+                     .ranks = server_gpus(o_),
+                     .tokens = static_cast<double>(o_.output),
+                     .requests = requests,
+                     .warm = true},
+                    served_.power(), o_);
   }
 
  private:
@@ -276,28 +297,6 @@ class Generation {
                        served_.power(), o_);
   }
 
-  /// Of a server under load: the kernels of as many sequences as its steps have in the mean, in the
-  /// time in which so many requests are answered. Not forecast with prefill workers.
-  void add_power_under_load(GenerationForecast& f) const {
-    const double answers_per_s =
-        f.serving->steady_or_all().requests_per_s / static_cast<double>(f.serving->replicas);
-    if (workers_ != nullptr || answers_per_s <= 0) return;
-    Request request = o_;
-    request.batch = std::max<int64_t>(1, std::llround(f.serving->mean_batch));
-    const ServedModel served(served_, request);
-    const GenerationForecast batch = Generation(served, nullptr, asked_).kernels_alone();
-    const auto requests = static_cast<double>(request.batch);
-    const double seconds = requests / answers_per_s;
-    f.power = power_of({.kernels = batch.kernels,
-                        .seconds = {seconds, seconds, seconds},
-                        .stages = served_.plan.pp,
-                        .ranks = f.ranks,
-                        .tokens = static_cast<double>(o_.output),
-                        .requests = requests,
-                        .warm = true},
-                       served_.power(), o_);
-  }
-
   /// Kernels belong to a rank of each stage; totals are means over the stages.
   void add_totals(GenerationForecast& f) const {
     for (const KernelForecast& k : f.kernels) {
@@ -437,6 +436,12 @@ Result run_generation(const Inquiry& inquiry) {
   forecast.used.load.trace = request.load.trace;
   if (inquiry.detail != Detail::kNumbers) warn_of_slower_precision(forecast, inquiry);
   return forecast;
+}
+
+std::optional<PowerForecast> power_under_load(const ServedModel& served,
+                                              const PrefillWorkers* workers, const Request& asked,
+                                              const GenerationForecast::Serving& serving) {
+  return Generation(served, workers, asked).power_under_load(serving);
 }
 
 GenerationForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model,
