@@ -64,6 +64,9 @@ struct Load {
   /// an answer and the next turn. A turn's prompt has all that was said before.
   int64_t session_turns = 1;
   double session_turn_delay_s = 0;
+  /// Conversations with a rate: requests that are simulated first and not counted. Default: until
+  /// conversations end as often as they begin.
+  std::optional<int64_t> warmup_request_count;
   /// Tokens that come before each conversation, one of `num_prefixes` system prompts.
   int64_t prefix_len = 0, num_prefixes = 1;
   int64_t hash_block_size = 512;  ///< tokens of a block of TraceRequest::hash_ids
@@ -219,6 +222,12 @@ struct PrefillPool {
   KvTransfer transfer = KvTransfer::kAfterPrefill;
 };
 
+/// Servers that run the vision tower only. All others get the tokens of images from them.
+struct EncodePool {
+  int64_t workers = 0;  ///< 0: the tower runs before the prefill, on the same GPUs
+  int64_t tp = 1;       ///< of each worker
+};
+
 /// Several tokens in a step of a sequence: a draft of `tokens` tokens is made, and the model checks
 /// them all at once.
 struct Speculation {
@@ -249,6 +258,7 @@ struct Deployment {
   Router router = Router::kLeastLoaded;
   All2All all2all = All2All::kAllGather;
   PrefillPool prefill;
+  EncodePool encode;
   Speculation speculation;
 };
 

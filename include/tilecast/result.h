@@ -355,7 +355,7 @@ struct Memory {
     field(
         "fits", "",
         "whether the peak does, without fragmentation; of a server, with the longest request, and "
-        "that prefill workers fit",
+        "that prefill and encode workers fit",
         &Self::fits);
     field("largest_batch", "",
           "the largest batch that fits; of a server, sequences of full length; null: none, or not "
@@ -1070,7 +1070,8 @@ struct VisionForecast {
           "of the whole tower with its projector, beside the language model's parameters",
           &Self::parameters);
     field("weights_bytes", "bytes",
-          "of one rank; part of the memory's weights_bytes, also without images",
+          "of one rank; part of the memory's weights_bytes, also without images, unless encode "
+          "workers have the tower",
           &Self::weights_bytes);
     field("images", "", "of each prompt; 0: the tower does not run", &Self::images);
     field("image_side", "pixels", "after the processor's resizing; 0: no images",
@@ -1078,7 +1079,10 @@ struct VisionForecast {
     field("image_tokens", "tokens", "that one image adds to the prompt", &Self::image_tokens);
     field("prompt_tokens", "tokens", "that all images add to a prompt", &Self::prompt_tokens);
     field("images_together", "", "images that the tower gets at once, at most", &Self::together);
-    field("time", "", "of the tower for all prompts; part of time_to_first_token", &Self::time);
+    field("time", "",
+          "of the tower for all prompts; part of time_to_first_token; of encode workers, on the "
+          "one with the most images",
+          &Self::time);
     field("step", "", "one run of the tower; null: no images",
           [](const Self& x) { return x.images > 0 ? &x.step : nullptr; });
   }
@@ -1147,6 +1151,39 @@ struct PrefillPoolForecast {
           &Self::transfer_s);
     field("mean_transfer_s", "s", "the same, mean of all requests, with waiting for the link",
           &Self::mean_transfer_s);
+  }
+};
+
+/// The workers that run the vision tower only.
+struct EncodePoolForecast {
+  int64_t workers = 0;
+  int64_t tp = 1;
+  int64_t gpus = 0;
+  int64_t peak_bytes = 0;
+  int64_t images_together = 0;
+  double mean_images = 0;
+  double busy_share = 0;
+  double transfer_s = 0, mean_encode_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = EncodePoolForecast;
+    field.is("EncodePool", "The workers that run the vision tower only.");
+    field("workers", "", "how many", &Self::workers);
+    field("tp", "", "of each", &Self::tp);
+    field("gpus", "", "of each", &Self::gpus);
+    field("peak_bytes", "bytes", "memory of one of their ranks", &Self::peak_bytes);
+    field("images_together", "", "images in a run, at most", &Self::images_together);
+    field("mean_images", "", "images in a run, mean", &Self::mean_images);
+    field("busy_share", "", "of the time that a worker works", &Self::busy_share);
+    field("transfer_s", "s",
+          "from the end of the runs for one prompt to a server's having its images' tokens, on an "
+          "idle link",
+          &Self::transfer_s);
+    field("mean_encode_s", "s",
+          "from a request's coming to a server's having its images' tokens, mean of all requests "
+          "with images, with all waiting",
+          &Self::mean_encode_s);
   }
 };
 
@@ -1289,6 +1326,7 @@ struct GenerationForecast {
     int64_t cache_tokens = 0;
     int64_t most_sequences = 0;
     int64_t most_in_flight = 0;
+    int64_t warmup_requests = 0;
     ServerMetrics all;
     std::optional<ServerMetrics> steady;
     /// The steady part, or the whole run where there is none.
@@ -1304,6 +1342,7 @@ struct GenerationForecast {
     bool keeps_up = true;
     int64_t replicas = 1;
     std::optional<PrefillPoolForecast> prefill_pool;
+    std::optional<EncodePoolForecast> encode_pool;
     /// Of prefill workers, if there are any.
     std::optional<PrefixCacheForecast> prefix_cache;
     std::vector<TracedRequest> traced;  ///< empty: the requests came from no trace
@@ -1322,8 +1361,12 @@ struct GenerationForecast {
       field("concurrency", "", "requested number of clients; null: not given",
             [](const Self& x) { return x.concurrency > 0 ? &x.concurrency : nullptr; });
       field("trace", "", "the requests came from a file", &Self::trace);
-      field("requests", "", "number of simulated requests",
+      field("requests", "", "number of simulated requests that are counted",
             [](const Self& x) { return x.all.requests; });
+      field("warmup_requests", "",
+            "requests that were sent before those: conversations with a rate begin without the "
+            "turns before them",
+            &Self::warmup_requests);
       field("max_num_seqs", "", "sequences in a step of one data-parallel rank, at most",
             &Self::max_num_seqs);
       field("max_num_batched_tokens", "tokens", "in a step of one data-parallel rank, at most",
@@ -1345,9 +1388,10 @@ struct GenerationForecast {
       field("goodput_requests_per_s", "1/s",
             "requests that met the limits, over the whole run; null: no limits",
             &Self::goodput_requests_per_s);
-      field("gpus", "", "of all servers, prefill workers included", &Self::gpus);
+      field("gpus", "", "of all servers, prefill and encode workers included", &Self::gpus);
       field("replicas", "", "equal servers behind a router", &Self::replicas);
       field("prefill_pool", "", "workers that compute prompts only", &Self::prefill_pool);
+      field("encode_pool", "", "workers that run the vision tower only", &Self::encode_pool);
       field("tokens_per_s_per_gpu", "1/s", "output tokens",
             [](const Self& x) { return x.all.output_tokens_per_s / static_cast<double>(x.gpus); });
       field("total_tokens_per_s_per_gpu", "1/s", "prompt and output tokens",
@@ -1419,7 +1463,7 @@ struct GenerationForecast {
     field("pp", "", "pipeline stages, which share the layers", &Self::pp);
     field("dp", "", "data-parallel ranks of attention in one server", &Self::dp);
     field("ep", "", "expert-parallel ranks", &Self::ep);
-    field("gpus", "", "GPUs of all servers, prefill workers included", &Self::gpus);
+    field("gpus", "", "GPUs of all servers, prefill and encode workers included", &Self::gpus);
     field("dtype", "", "dtype or quantization scheme of the weights", &Self::dtype);
     field("dtype_source", "",
           "where the dtype comes from: asked, default, graph, or the field or file of the "
@@ -1451,13 +1495,13 @@ struct GenerationForecast {
           "whole run where it has none",
           [](const Self& x) { return x.all_tokens_per_s(); });
     field("tokens_per_s_per_gpu", "1/s",
-          "the same per GPU: under load of all servers and prefill workers, else of one server",
+          "the same per GPU: under load of all servers and workers, else of one server",
           [](const Self& x) {
             return x.all_tokens_per_s() / static_cast<double>(x.serving ? x.gpus : x.ranks);
           });
     field("flops", "FLOP",
           "work of one rank, with `skew` of the one with the busiest experts; with a pipeline the "
-          "mean over its stages",
+          "mean over its stages; without that of encode workers",
           &Self::flops);
     field("bytes", "bytes", "memory traffic of one rank", &Self::bytes);
     field("utilization_ratio", "",

@@ -247,7 +247,7 @@ class PassMemory(Record):
     margin_bytes: int
     """usable memory less peak; below 0 if it does not fit [bytes]"""
     fits: bool
-    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill workers fit"""
+    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill and encode workers fit"""
     largest_batch: int | None
     """the largest batch that fits; of a server, sequences of full length; null: none, or not computed"""
     at_peak: MemoryParts
@@ -536,7 +536,7 @@ class Memory(Record):
     margin_bytes: int
     """usable memory less peak; below 0 if it does not fit [bytes]"""
     fits: bool
-    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill workers fit"""
+    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill and encode workers fit"""
     largest_batch: int | None
     """the largest batch that fits; of a server, sequences of full length; null: none, or not computed"""
 
@@ -591,7 +591,7 @@ class Vision(Record):
     parameters: int
     """of the whole tower with its projector, beside the language model's parameters"""
     weights_bytes: int
-    """of one rank; part of the memory's weights_bytes, also without images [bytes]"""
+    """of one rank; part of the memory's weights_bytes, also without images, unless encode workers have the tower [bytes]"""
     images: int
     """of each prompt; 0: the tower does not run"""
     image_side: int
@@ -603,7 +603,7 @@ class Vision(Record):
     images_together: int
     """images that the tower gets at once, at most"""
     time: Interval
-    """of the tower for all prompts; part of time_to_first_token"""
+    """of the tower for all prompts; part of time_to_first_token; of encode workers, on the one with the most images"""
     step: Step | None
     """one run of the tower; null: no images"""
 
@@ -694,6 +694,27 @@ class PrefillPool(Record):
     mean_transfer_s: float
     """the same, mean of all requests, with waiting for the link [s]"""
 
+class EncodePool(Record):
+    """The workers that run the vision tower only."""
+    workers: int
+    """how many"""
+    tp: int
+    """of each"""
+    gpus: int
+    """of each"""
+    peak_bytes: int
+    """memory of one of their ranks [bytes]"""
+    images_together: int
+    """images in a run, at most"""
+    mean_images: float
+    """images in a run, mean"""
+    busy_share: float
+    """of the time that a worker works"""
+    transfer_s: float
+    """from the end of the runs for one prompt to a server's having its images' tokens, on an idle link [s]"""
+    mean_encode_s: float
+    """from a request's coming to a server's having its images' tokens, mean of all requests with images, with all waiting [s]"""
+
 class PrefixCache(Record):
     """What a server's prefix cache found, kept and lost."""
     hit_ratio: float
@@ -735,7 +756,9 @@ class Serving(Record):
     trace: bool
     """the requests came from a file"""
     requests: int
-    """number of simulated requests"""
+    """number of simulated requests that are counted"""
+    warmup_requests: int
+    """requests that were sent before those: conversations with a rate begin without the turns before them"""
     max_num_seqs: int
     """sequences in a step of one data-parallel rank, at most"""
     max_num_batched_tokens: int
@@ -757,11 +780,13 @@ class Serving(Record):
     goodput_requests_per_s: float | None
     """requests that met the limits, over the whole run; null: no limits [1/s]"""
     gpus: int
-    """of all servers, prefill workers included"""
+    """of all servers, prefill and encode workers included"""
     replicas: int
     """equal servers behind a router"""
     prefill_pool: PrefillPool | None
     """workers that compute prompts only"""
+    encode_pool: EncodePool | None
+    """workers that run the vision tower only"""
     tokens_per_s_per_gpu: float
     """output tokens [1/s]"""
     total_tokens_per_s_per_gpu: float
@@ -824,7 +849,7 @@ class GenerationForecast(_GenerationForecast):
     ep: int
     """expert-parallel ranks"""
     gpus: int
-    """GPUs of all servers, prefill workers included"""
+    """GPUs of all servers, prefill and encode workers included"""
     dtype: str
     """dtype or quantization scheme of the weights"""
     dtype_source: str
@@ -856,9 +881,9 @@ class GenerationForecast(_GenerationForecast):
     tokens_per_s: float
     """output tokens of all sequences; of a server under load, in its steady part, or of the whole run where it has none [1/s]"""
     tokens_per_s_per_gpu: float
-    """the same per GPU: under load of all servers and prefill workers, else of one server [1/s]"""
+    """the same per GPU: under load of all servers and workers, else of one server [1/s]"""
     flops: int
-    """work of one rank, with `skew` of the one with the busiest experts; with a pipeline the mean over its stages [FLOP]"""
+    """work of one rank, with `skew` of the one with the busiest experts; with a pipeline the mean over its stages; without that of encode workers [FLOP]"""
     bytes: int
     """memory traffic of one rank [bytes]"""
     utilization_ratio: float
@@ -3124,6 +3149,7 @@ class ForecastKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3151,6 +3177,8 @@ class ForecastKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3240,6 +3268,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3267,6 +3296,8 @@ class CompareGpusKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3355,6 +3386,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3382,6 +3414,8 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3587,6 +3621,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3614,6 +3649,8 @@ class StepOperationsKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3703,6 +3740,7 @@ class OccupancyKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3730,6 +3768,8 @@ class OccupancyKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3824,6 +3864,7 @@ class CompareKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3851,6 +3892,8 @@ class CompareKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None

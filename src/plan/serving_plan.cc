@@ -322,6 +322,10 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
   if (!m.decoder)
     throw Error(ErrorKind::kUnsupported,
                 m.name + ": the model does not generate text; omit `prompt` to plan its training");
+  if (query.request.deployment.encode.workers > 0)
+    throw Error(ErrorKind::kUnsupported,
+                "plans of servers do not search for `encode-workers`; leave the option out, and "
+                "forecast the plan's layout with them");
   const Request typical = typical_request(query.request);
   ServingPlan plan{.model = m.name,
                    .objective = query.objective,

@@ -33,6 +33,13 @@ ServingQuery query_of(const std::vector<std::string>& gpus) {
   return query;
 }
 
+TEST(ServingPlan, EncodeWorkersAreNotSearched) {
+  ServingQuery query = query_of({"H100"});
+  query.request.deployment.encode.workers = 1;
+  EXPECT_ERROR(plan_serving(forecaster(), load_model_ref("llama-3-8b"), query), kUnsupported,
+               "do not search for `encode-workers`");
+}
+
 TEST(ServingPlan, CandidatesAreThoseOfForecasts) {
   const ModelRef model = load_model_ref("llama-3-8b");
   const ServingQuery query = query_of({"H100", "L40S"});

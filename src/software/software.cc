@@ -93,6 +93,7 @@ constexpr Entry<ServerDefaults> kServer[] = {
     {"memory_option", &ServerDefaults::memory_option},
     {"memory_share", &ServerDefaults::memory_share, "1"},
     {"schedules_ahead", &ServerDefaults::schedules_ahead},
+    {"keeps_tower", &ServerDefaults::keeps_tower},
     {"captures_pieces", &ServerDefaults::captures_pieces},
     {"captured_tokens", &ServerDefaults::captured_tokens, "1"},
     {"profiles_steps", &ServerDefaults::profiles_steps},

@@ -103,6 +103,7 @@ struct ServerDefaults {
   /// It ends with an error where its cache holds no sequence of the longest length. Others start,
   /// and take sequences that the cache holds.
   bool needs_longest_sequence = false;
+  bool keeps_tower = false;  ///< has the weights of a vision tower that encode workers run
 
   bool operator==(const ServerDefaults&) const = default;
 };

@@ -23,7 +23,9 @@ ServedLayout::ServedLayout(const Forecaster& forecaster, const ModelRef& model, 
       served_(forecaster, model_, gpu_, typical_),
       workers_(request.deployment.prefill.workers > 0 ? std::make_unique<PrefillWorkers>(served_)
                                                       : nullptr),
-      server_(served_, workers_.get(), known) {}
+      encoders_(request.deployment.encode.workers > 0 ? std::make_unique<EncodeWorkers>(served_)
+                                                      : nullptr),
+      server_(served_, others(), known) {}
 
 GenerationForecast ServedLayout::under(int64_t concurrency,
                                        const std::optional<TimeLimits>& stop_beyond,
@@ -36,7 +38,7 @@ GenerationForecast ServedLayout::under(int64_t concurrency,
 }
 
 std::optional<PowerForecast> ServedLayout::power(const GenerationForecast::Serving& serving) const {
-  return power_under_load(served_, workers_.get(), whole_, serving);
+  return power_under_load(served_, others(), whole_, serving);
 }
 
 }  // namespace tilecast

@@ -37,12 +37,15 @@ class ServedLayout {
   int64_t longest() const { return longest_request(whole_); }
 
  private:
+  OtherPools others() const { return {.prefill = workers_.get(), .encode = encoders_.get()}; }
+
   ModelRef model_;
   GpuRef gpu_;
   Request whole_;    ///< with the tokens of images
   Request typical_;  ///< with the lengths of one typical request
   ServedModel served_;
   std::unique_ptr<PrefillWorkers> workers_;
+  std::unique_ptr<EncodeWorkers> encoders_;
   Server server_;
 };
 
