@@ -31,9 +31,9 @@ using Answer =
                  ShardForecast, Evaluation, AcceleratorEvaluations, TuneEvaluations, TrainResult,
                  CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
                  ProductAnswer, SweepResult, ShareForecast, SharingEvaluation, ServerEvaluation,
-                 PairCalibration, AllocationForecast, TraceReport, ClusterSimulation,
-                 std::vector<GpuEntry>, std::vector<ClusterEntry>, std::vector<ModelEntry>,
-                 std::vector<OpEntry>, DataFile, Installation>;
+                 PairCalibration, AllocationForecast, TraceReport, TracedTimeline,
+                 ClusterSimulation, std::vector<GpuEntry>, std::vector<ClusterEntry>,
+                 std::vector<ModelEntry>, std::vector<OpEntry>, DataFile, Installation>;
 
 /// Inputs of a forecast of a pass.
 struct AskedPass {

@@ -130,6 +130,7 @@ std::string svg(const ClusterSimulation& c) { return simulation_svg(c); }
 std::string svg(const AcceleratorOccupancy& o) { return occupancy_picture(o, "svg"); }
 
 std::string text(const AcceleratorOccupancy& o) { return occupancy_picture(o, "text"); }
+std::string perfetto(const TracedTimeline& t) { return t.json; }
 std::string perfetto(const AcceleratorOccupancy& o) { return occupancy_picture(o, "perfetto"); }
 
 }  // namespace

@@ -18,6 +18,7 @@ constexpr std::pair<std::string_view, std::string_view> kCommands[] = {
     {"memory_timeline", "forecast --memory-timeline table"},
     {"occupancy", ""},
     {"step_operations", ""},
+    {"trace_timeline", ""},
     {"suggest_kernels", ""},
     {"data_file", ""}};
 
