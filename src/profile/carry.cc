@@ -132,7 +132,7 @@ void Carrier::carry_collectives() {
   if (!cluster) {
     carried_.assumptions.push_back(fmt::format(
         "collectives ({:.1f} % of the time) keep their measured time, in which they also wait for "
-        "other ranks; `cluster` forecasts them",
+        "other ranks, as no cluster is given",
         100 * all));
     return;
   }

@@ -95,13 +95,13 @@ void TimelineWriter::add_all(const ReadTrace& one, const ReplayedTrace& times,
               event.call < 0 ? "" : calls[static_cast<size_t>(event.call)]);
     go_on("writing a timeline");
   }
-  // Calls before the first launch are not part of the span.
+  // Of the host's calls, what lies within the span.
   for (size_t i = 0; i < trace.runtime.size(); ++i) {
     const RuntimeCall& call = trace.runtime[i];
     const int64_t begin = times.call_begin_ns[i] - times.start_ns;
     if (begin < 0 || begin > times.span_ns) continue;
     add_slice(thread_of(true, 0, call.thread), begin,
-              std::max(begin, times.call_end_ns[i] - times.start_ns),
+              std::clamp(times.call_end_ns[i] - times.start_ns, begin, times.span_ns),
               names[static_cast<size_t>(call.name)], "");
   }
 }

@@ -124,7 +124,7 @@ void add_idle_lines(Lines& lines, const TraceReport& report) {
 
 /// What was changed beside the GPU.
 void add_change_lines(Lines& lines, const CarriedTrace& carried) {
-  const std::string kept = fmt::format("; {} of the time does not say how it changes: kept",
+  const std::string kept = fmt::format("; operators with {} of the time do not say how they change: kept",
                                        percent_of(carried.kept_share));
   if (carried.batch > 0)
     lines.add("batch there", std::to_string(carried.batch),
