@@ -2676,6 +2676,18 @@ class CarriedTrace(Record):
     """80 % interval [s]"""
     unknown_share: float
     """share of the measured time that was carried by the ratio of bandwidths alone"""
+    cluster: str
+    """of the collectives; empty: they take their measured time"""
+    traced_batch: int
+    """leading size that the activations of the trace have in common; 0: the batch is not changed"""
+    batch: int
+    """the same there"""
+    traced_dtype: str
+    """dtype in which the trace's products take most of their time; empty: it is not changed"""
+    dtype: str
+    """the same there"""
+    kept_share: float
+    """share of the measured time of operators that do not say how another batch or dtype changes them: they are carried as they are"""
 
 class TraceReport(Record):
     """What a trace of PyTorch's profiler shows."""
@@ -2723,8 +2735,12 @@ class TraceReport(Record):
     """share of the kernels' time that has a forecast"""
     unknown_share: float
     """share that is measured only, without copies and collectives"""
+    memory_peak_bytes: int
+    """most that tensors had of one GPU's memory; 0: the trace does not state it [bytes]"""
+    memory_reserved_bytes: int
+    """most that PyTorch's allocator held of it [bytes]"""
     carried: CarriedTrace | None
-    """the trace on another GPU"""
+    """the trace on another GPU, or with another batch or dtype"""
     assumptions: list[str]
     """what matters to the numbers"""
     warnings: list[str]
@@ -4125,13 +4141,6 @@ class ShareKeywords(TypedDict, total=False):
     max_memory: int | str | None
     max_seconds: float | None
 
-class TraceKeywords(TypedDict, total=False):
-    traced_gpu: GpuLike | None
-    trace_host: str | None
-    beside: Path | None
-    max_memory: int | str | None
-    max_seconds: float | None
-
 class AllocateKeywords(TypedDict, total=False):
     objective: Literal["throughput", "makespan", "fairness", "finish-time", "cost", "deadline", "energy"] | None
     share: bool | None
@@ -4140,6 +4149,26 @@ class AllocateKeywords(TypedDict, total=False):
     price_per_gpu_hour: float | str | Mapping[str, float] | None
     host_factor: int | str | Sequence[int | str] | None
     threads: int | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class TraceKeywords(TypedDict, total=False):
+    cluster: Path | None
+    batch: str | None
+    dtype: Literal["bf16", "fp16", "fp32", "tf32"] | None
+    traced_gpu: GpuLike | None
+    trace_host: str | None
+    beside: Path | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class TraceTimelineKeywords(TypedDict, total=False):
+    cluster: Path | None
+    batch: str | None
+    dtype: Literal["bf16", "fp16", "fp32", "tf32"] | None
+    traced_gpu: GpuLike | None
+    trace_host: str | None
+    beside: Path | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -4226,11 +4255,12 @@ class Forecaster:
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
     def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation | ServerEvaluation: ...
     def share(self, gpu: GpuLike, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
-    def trace(self, trace: Path, gpu: GpuLike | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
     @overload
     def allocate(self, jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
     @overload
     def allocate(self, jobs: Path, *, pool: int | str | Sequence[int | str], **options: Unpack[AllocateKeywords]) -> AllocationForecast: ...
+    def trace(self, trace: Path, gpu: GpuLike | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
+    def trace_timeline(self, trace: Path, gpu: GpuLike | None = None, **options: Unpack[TraceTimelineKeywords]) -> dict[str, Any]: ...
     def calibrate_pairs(self, gpu: GpuLike, *, pairs: Path, jobs: Path, output_file: Path, **options: Unpack[CalibratePairsKeywords]) -> PairCalibration: ...
 
 @overload
@@ -4265,11 +4295,12 @@ def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[T
 def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...
 def share(gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
-def trace(trace: Path, gpu: GpuLike | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
 @overload
 def allocate(jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
 @overload
 def allocate(jobs: Path, *, pool: int | str | Sequence[int | str], weights: Path | None = None, calibration: Path | None = None, **options: Unpack[AllocateKeywords]) -> AllocationForecast: ...
+def trace(trace: Path, gpu: GpuLike | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
+def trace_timeline(trace: Path, gpu: GpuLike | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[TraceTimelineKeywords]) -> dict[str, Any]: ...
 def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> Calibration: ...
 def calibrate_pairs(gpu: GpuLike, *, pairs: Path, jobs: Path, output_file: Path, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CalibratePairsKeywords]) -> PairCalibration: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...

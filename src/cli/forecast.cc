@@ -8,8 +8,10 @@
 #include "base/text.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
+#include "cli/trace.h"
 #include "command/views.h"
 #include "tilecast/error.h"
+#include "tilecast/profile.h"
 
 namespace tilecast {
 namespace {
@@ -130,7 +132,16 @@ void warn_of_kernels_only(Reply& reply) {
         "of the load");
 }
 
+void check_no_trace(const Given& given) {
+  for (const CommandOption& option : options_of_traced_models())
+    if (has(given, option.key()))
+      throw UsageError(
+          fmt::format("--{} applies to traces of a profiler: give one as the model", option.key()));
+}
+
 void run_forecast(const Command& command, const Given& given) {
+  if (is_profiler_trace(text_of(given, "MODEL"))) return run_forecast_of_trace(command, given);
+  check_no_trace(given);
   if (has(given, "gpus")) {
     check_comparison(given);
     check_file_view(command, given);
@@ -205,14 +216,16 @@ std::vector<OptionGroup> forecast_groups() {
                         "contents and a simulation of PyTorch's allocator",
                         {"table", "json", "html", "svg"}));
   pass.push_back(file("--timeline-trace",
-                      "writes the operations of a step over several ranks to a file "
-                      "for ui.perfetto.dev or chrome://tracing"));
+                      "writes the operations of a step over several ranks, or of a trace of a "
+                      "profiler, to a file for ui.perfetto.dev or chrome://tracing"));
   std::vector<CommandOption>& accelerator = groups.back().options;
   accelerator.push_back(
       file("--write-mappings", "writes the mapping of each layer to a file, for --mapping"));
   accelerator.push_back(one_of("--occupancy",
                                "which object holds which instruction when, of the longest layer",
                                {"text", "svg", "perfetto"}));
+  groups.push_back(
+      {"Of a trace of torch.profiler (MODEL is a trace.json.gz)", options_of_traced_models()});
   return groups;
 }
 

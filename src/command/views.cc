@@ -133,6 +133,7 @@ std::string svg(const AcceleratorOccupancy& o) { return occupancy_picture(o, "sv
 
 std::string text(const AcceleratorOccupancy& o) { return occupancy_picture(o, "text"); }
 std::string perfetto(const PowerTimeline& t) { return power_trace_json(t); }
+std::string perfetto(const TracedTimeline& t) { return t.json; }
 std::string perfetto(const AcceleratorOccupancy& o) { return occupancy_picture(o, "perfetto"); }
 
 }  // namespace

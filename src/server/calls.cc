@@ -19,6 +19,7 @@ constexpr std::pair<std::string_view, std::string_view> kCommands[] = {
     {"power_timeline", "forecast --power-timeline table"},
     {"occupancy", ""},
     {"step_operations", ""},
+    {"trace_timeline", ""},
     {"suggest_kernels", ""},
     {"data_file", ""}};
 
