@@ -151,6 +151,14 @@ constexpr auto choice_words(All2All) {
   return std::array<std::string_view, 2>{"allgather_reducescatter", "deepep"};
 }
 
+/// How tokens reach the ranks with their experts in training: an all-to-all with a copy for each
+/// expert, or DeepEP's kernels and their kind (HybridEP), which send a token to a rank once, and to
+/// another node once. The names are Megatron-LM's.
+enum class TokenDispatcher : uint8_t { kAllToAll, kFlex };
+constexpr auto choice_words(TokenDispatcher) {
+  return std::array<std::string_view, 2>{"alltoall", "flex"};
+}
+
 /// Which kernels compute layers of experts: those that the software chooses, or Marlin's, which
 /// convert weights of few bits and multiply in 16 bits. The names are vLLM's.
 enum class MoeBackend : uint8_t { kAuto, kMarlin };

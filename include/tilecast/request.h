@@ -194,6 +194,7 @@ struct Parallel {
   bool tp_comm_overlap = false;
   /// Exchanges of experts run beside another micro-batch's passes.
   bool moe_comm_overlap = false;
+  TokenDispatcher token_dispatcher = TokenDispatcher::kAllToAll;
   /// Tensor-parallel ranks that divide each expert: `tp` (the default), or 1: experts are spread
   /// over data- and tensor-parallel ranks.
   std::optional<int64_t> expert_tp;
@@ -261,12 +262,42 @@ struct Deployment {
   Speculation speculation;
 };
 
+/// The price of a GPU by a list or a price table (docs/reference/price_tables.md).
+struct GpuPrice {
+  double price_per_gpu_hour = 0;
+  std::string gpu;       ///< a GPU or a cluster, as the row names it; "": one number is for all
+  std::string table;     ///< name or file; "": no table
+  std::string currency;  ///< "USD"; "": not stated, also the next two
+  std::string date, source;
+
+  /// A source that begins with this word is none.
+  bool is_guess() const { return source.starts_with("guess"); }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = GpuPrice;
+    field.is("GpuPrice", "The row of a list or a price table that a cost follows from.");
+    field("table", "", "name or file of the table; empty: a list of the request", &Self::table);
+    field("gpu", "", "GPU or cluster, as the row names it", &Self::gpu);
+    field("price_per_gpu_hour", "", "of one GPU", &Self::price_per_gpu_hour);
+    field("currency", "", "empty: not stated", &Self::currency);
+    field("date", "", "of the price; empty: not stated", &Self::date);
+    field("guess", "", "the price has no source that can be looked up",
+          [](const Self& x) { return x.is_guess(); });
+    field("source", "", "of the price; empty: not stated", &Self::source);
+  }
+};
+
 /// The power that a GPU may draw, and what electricity and GPUs cost. No price is made up.
 struct EnergyTerms {
   std::optional<double>
       power_cap_w;              ///< of each GPU (`nvidia-smi -pl`); default: the board's limit
   bool best_power_cap = false;  ///< in its place: the cap with the least energy
   std::optional<double> price_per_gpu_hour, price_per_kwh, carbon_g_per_kwh;
+  /// In place of price_per_gpu_hour, by GPU: a list ("H100=2.5,A100=1.2"), a file, or the name of a
+  /// price table; "": not given.
+  std::string gpu_prices = {};
+  std::optional<GpuPrice> gpu_price = {};  ///< the GPU's, once it is looked up
 };
 
 /// One request: what is forecast and how it is executed. Fields that do not apply to the kind of

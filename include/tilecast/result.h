@@ -533,6 +533,74 @@ struct ParallelForecast {
   }
 };
 
+/// What a GPU draws from a time on.
+struct PowerPoint {
+  double start_s = 0, power_w = 0;
+  std::string what;  ///< "forward", "decode of 32 sequences"; "": it waits
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PowerPoint;
+    field.is("PowerPoint", "What a GPU draws from a time on.");
+    field("start_s", "s", "until the next point, or the end", &Self::start_s);
+    field("power_w", "W", "mean of that time", &Self::power_w);
+    field("what", "", "the GPU computes; empty: it waits", &Self::what);
+  }
+};
+
+/// The points of one rank.
+struct RankPower {
+  int64_t rank = 0;
+  std::vector<PowerPoint> points;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = RankPower;
+    field.is("RankPower", "Power of one rank's GPU over time.");
+    field("rank", "", "number of the rank", &Self::rank);
+    field("points", "", "in the order of time", &Self::points);
+  }
+};
+
+/// Power of GPUs over a pass, a training step, or a minute of a server under load.
+struct PowerTimeline {
+  std::string model, gpu, gpu_name;
+  std::string work;  ///< "forward pass", "training step", "server under load"
+  double seconds = 0;
+  double limit_w = 0, idle_w = 0;
+  std::vector<RankPower> ranks;
+
+  /// Mean over the time and the ranks.
+  double mean_w() const {
+    double joules = 0;
+    for (const RankPower& rank : ranks) {
+      for (size_t i = 0; i < rank.points.size(); ++i) {
+        const double end_s = i + 1 < rank.points.size() ? rank.points[i + 1].start_s : seconds;
+        joules += (end_s - rank.points[i].start_s) * rank.points[i].power_w;
+      }
+    }
+    return ranks.empty() || seconds <= 0 ? 0 : joules / seconds / static_cast<double>(ranks.size());
+  }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PowerTimeline;
+    field.is_document("PowerTimeline",
+                      "Power of GPUs over a pass, a training step, or a minute of a server under "
+                      "load.");
+    field("model", "", "name of the model", &Self::model);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("work", "", "what is computed", &Self::work,
+          {"forward pass", "training step", "server under load"});
+    field("seconds", "s", "how long", &Self::seconds);
+    field("mean_w", "W", "over that time and the ranks", [](const Self& x) { return x.mean_w(); });
+    field("idle_w", "W", "of a GPU that holds its clock and computes nothing", &Self::idle_w);
+    field("limit_w", "W", "the limit of the board, or the option `power_cap_w`", &Self::limit_w);
+    field("ranks", "", "one rank of each kind; of servers the first of the first replica",
+          &Self::ranks);
+  }
+};
+
 /// One operation of a training step over several ranks.
 struct StepOperation {
   std::string name;
@@ -684,6 +752,7 @@ struct PowerForecast {
   double coverage_ratio = 0;
   std::optional<double> energy_per_token_j, tokens_per_kwh;
   std::optional<double> gpu_cost, energy_cost, carbon_g, cost_per_million_tokens;
+  std::optional<GpuPrice> gpu_price;
   std::optional<double> server_energy_j, facility_energy_j, facility_energy_cost;
 
   template <typename Fields>
@@ -719,6 +788,8 @@ struct PowerForecast {
     field("cost_per_million_tokens", "",
           "both costs, as far as prices were given; null: no price, or the input is not tokens",
           &Self::cost_per_million_tokens);
+    field.if_set("gpu_price", "", "the row that gpu_cost follows from, where prices are by GPU",
+                 &Self::gpu_price);
     field("server_energy_j", "J",
           "of the nodes beside their GPUs, by `server_w` of the cluster file, in the share of "
           "their GPUs that take part; null: the file does not state it",

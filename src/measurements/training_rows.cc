@@ -54,7 +54,11 @@ std::string cluster_of_gpu(const std::string& gpu) {
       {"nvidia-a100-sxm4-40gb", "dgx-a100-40gb"},
       {"nvidia-a100-sxm4-80gb", "dgx-a100"},
       {"nvidia-h100-sxm5-80gb", "dgx-h100"},
-      {"nvidia-gb200", "gb200-nvl72"}};
+      {"nvidia-h200-sxm-141gb", "hgx-h200"},
+      {"nvidia-b200-sxm-180gb", "dgx-b200"},
+      {"nvidia-b300-sxm", "dgx-b300"},
+      {"nvidia-gb200", "gb200-nvl72"},
+      {"nvidia-gb300", "gb300-nvl72"}};
   for (const auto& [id, cluster] : kClusters) {
     if (id == gpu) return cluster;
   }
@@ -163,6 +167,19 @@ int64_t replica_gpus(int64_t tp, int64_t pp, int64_t cp) {
   return checked_product({tp, pp, cp});
 }
 
+/// `--fp8-recipe` of the column `scaling`; throws NotDescribed for others.
+const char* recipe_of_scaling(const std::string& scaling) {
+  constexpr std::pair<std::string_view, const char*> kRecipes[] = {
+      {"current scaling", "tensorwise"},
+      {"delayed scaling", "delayed"},
+      {"block scaling", "blockwise"},
+      {"mxfp8", "mxfp8"}};
+  for (const auto& [words, recipe] : kRecipes) {
+    if (scaling == words) return recipe;
+  }
+  throw NotDescribed{fmt::format("no recipe of FP8 scales as '{}'", shown_name(scaling))};
+}
+
 ModelMeasurement describe_megatron(const RunRow& row) {
   const BundledModel& model = bundled_model(row.text("hf_model"));
   if (row.is("variant", "tokendrop"))
@@ -191,6 +208,7 @@ ModelMeasurement describe_megatron(const RunRow& row) {
                {"dtype", m.dtype},
                {"optimizer", "adam"},
                {"attention", "flash"},
+               {"cross-entropy", "compiled"},
                {"zero", sharded ? "3"
                         : lora  ? "0"
                                 : "1"}};
@@ -199,9 +217,17 @@ ModelMeasurement describe_megatron(const RunRow& row) {
   if (tp > 1 && ep == 1) m.options.emplace_back("tp-comm-overlap", "on");
   if (row.is("recipe_a2a_overlap", "1"))
     m.options.emplace_back("overlap-moe-expert-parallel-comm", "on");
-  if (lora) m.options.emplace_back("lora-rank", "16");
+  // perf_recipes of Megatron-Bridge: DeepEP's kind of kernels, the fused cross entropy, adapters of
+  // the joint query, key and value projection alone, with its default rank.
+  if (ep > 1 && (row.is("recipe_dispatcher", "hybridep") || row.is("recipe_dispatcher", "deepep")))
+    m.options.emplace_back("moe-token-dispatcher-type", "flex");
+  if (lora) {
+    m.options.emplace_back("lora-rank", "32");
+    m.options.emplace_back("lora-targets", "q_proj,k_proj,v_proj");
+  }
   if (!lora) m.options.emplace_back("main-params-dtype", "fp32");
-  if (m.dtype == "fp8") m.options.emplace_back("fp8-recipe", "tensorwise");
+  if (m.dtype == "fp8")
+    m.options.emplace_back("fp8-recipe", recipe_of_scaling(row.text("scaling")));
   add_parts(m.options, model.layers, pp, row.integer("vpp"));
   add_recomputation(m.options, row.text("recipe_recompute"));
   return m;
@@ -298,7 +324,8 @@ const LayoutDef kFsdpRunsLayout = {
 
 const LayoutDef kMegatronRunsLayout = {
     "megatron-runs",
-    {"hf_model", "recipe_recompute", "recipe_a2a_overlap", "vpp", "step_s"},
+    {"hf_model", "recipe_recompute", "recipe_a2a_overlap", "recipe_dispatcher", "scaling", "vpp",
+     "step_s"},
     [](const CsvTable& table, Collector& c) { read_runs(table, c, describe_megatron); }};
 
 const LayoutDef kMegatronPeaksLayout = {

@@ -43,18 +43,22 @@ TEST(TrainingRows, FsdpRunsAreGpt2WithoutDropout) {
 }
 
 constexpr const char* kMegatronHeader =
-    "gpu,gpus,task,hf_model,variant,dtype,global_batch,micro_batch,seq,fsdp,tp,pp,cp,vpp,ep,step_s,"
-    "recipe_recompute,recipe_a2a_overlap\n";
+    "gpu,gpus,task,hf_model,variant,dtype,scaling,global_batch,micro_batch,seq,fsdp,tp,pp,cp,vpp,"
+    "ep,step_s,"
+    "recipe_recompute,recipe_a2a_overlap,recipe_dispatcher\n";
 
 TEST(TrainingRows, TunedRunsHaveTheirLayoutAndOverlaps) {
   const MeasurementSet set = read_table(
       std::string(kMegatronHeader) +
       "nvidia-h100-sxm5-80gb,256,pretraining,Qwen/"
-      "Qwen3-235B-A22B,,fp8,512,1,4096,,2,8,1,4,32,9,,1\n"
-      "nvidia-h100-sxm5-80gb,8,lora,meta-llama/Meta-Llama-3-70B,,bf16,32,1,4096,,2,4,1,,1,9,,\n"
-      "nvidia-h100-sxm5-80gb,8,pretraining,a/b,,bf16,32,1,4096,,2,4,1,,1,9,,\n"
-      "nvidia-h100-sxm5-80gb,8,pretraining,openai/gpt-oss-120b,,bf16,32,1,4096,,1,1,1,,8,9,mlp,\n");
-  ASSERT_EQ(set.models.size(), 2u);
+      "Qwen3-235B-A22B,,fp8,current scaling,512,1,4096,,2,8,1,4,32,9,,1,alltoall\n"
+      "nvidia-h100-sxm5-80gb,8,lora,meta-llama/Meta-Llama-3-70B,,bf16,,32,1,4096,,2,4,1,,1,9,,,\n"
+      "nvidia-h100-sxm5-80gb,8,pretraining,a/b,,bf16,,32,1,4096,,2,4,1,,1,9,,,\n"
+      "nvidia-h100-sxm5-80gb,16,pretraining,Qwen/Qwen3-30B-A3B,,fp8,mxfp8,32,1,4096,,1,1,1,,16,9,,,"
+      "hybridep\n"
+      "nvidia-h100-sxm5-80gb,8,pretraining,openai/gpt-oss-120b,,bf16,,32,1,4096,,1,1,1,,8,9,mlp,,"
+      "\n");
+  ASSERT_EQ(set.models.size(), 3u);
   EXPECT_EQ(option(set.models[0], "dp"), "16");
   EXPECT_EQ(option(set.models[0], "ep"), "32");
   EXPECT_EQ(option(set.models[0], "expert-tensor-parallel-size"), "1");
@@ -62,19 +66,23 @@ TEST(TrainingRows, TunedRunsHaveTheirLayoutAndOverlaps) {
   EXPECT_EQ(option(set.models[1], "tp-comm-overlap"), "on");
   EXPECT_EQ(option(set.models[0], "num-layers-per-virtual-pipeline-stage"), "3");
   EXPECT_EQ(option(set.models[0], "fp8-recipe"), "tensorwise");
-  EXPECT_EQ(option(set.models[1], "lora-rank"), "16");
+  EXPECT_EQ(option(set.models[1], "lora-rank"), "32");
+  EXPECT_EQ(option(set.models[1], "lora-targets"), "q_proj,k_proj,v_proj");
+  EXPECT_EQ(option(set.models[0], "moe-token-dispatcher-type"), "");
+  EXPECT_EQ(option(set.models[2], "moe-token-dispatcher-type"), "flex");
+  EXPECT_EQ(option(set.models[2], "fp8-recipe"), "mxfp8");
   EXPECT_EQ(set.unmatched.size(), 2u);
 }
 
 TEST(TrainingRows, DegreesAreCounts) {
   const std::string begin = std::string(kMegatronHeader) +
-                            "nvidia-h100-sxm5-80gb,8,lora,meta-llama/Meta-Llama-3-70B,,bf16,32,1,"
+                            "nvidia-h100-sxm5-80gb,8,lora,meta-llama/Meta-Llama-3-70B,,bf16,,32,1,"
                             "4096,,";
-  const MeasurementSet none = read_table(begin + "2,0,1,2,1,9,,\n");
+  const MeasurementSet none = read_table(begin + "2,0,1,2,1,9,,,\n");
   EXPECT_TRUE(none.models.empty());
   ASSERT_EQ(none.unmatched.size(), 1u);
   EXPECT_NE(none.unmatched[0].find("a degree of parallelism is below 1"), std::string::npos);
-  EXPECT_ERROR(read_table(begin + "9000000000000000,9000000000000000,1,2,1,9,,\n"), kInput, "64");
+  EXPECT_ERROR(read_table(begin + "9000000000000000,9000000000000000,1,2,1,9,,,\n"), kInput, "64");
 }
 
 TEST(TrainingRows, PeaksHaveTheSetUpOfTheirArguments) {

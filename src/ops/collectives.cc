@@ -175,6 +175,10 @@ std::vector<AttributeDef> of_experts() {
           flag_attribute("copies",
                          "1: the experts get a row for each token and expert of theirs, "
                          "as many as the mean rank; 0: a row for each token"),
+          {.name = "num_experts",
+           .doc = "on all ranks; kernels send a token to a rank once. 0: a copy for each expert",
+           .default_value = int64_t{0},
+           .min = 0},
           {.name = "busiest_percent",
            .doc = "tokens of the rank whose experts get most, over the mean of the ranks",
            .default_value = int64_t{100},

@@ -126,7 +126,13 @@ std::optional<GroupedExperts> grouped_layer(const OpContext& context) {
                         .gated = context.input(1).shape[1] != sizes.ffn_dim,
                         .dtype = x.dtype,
                         .scheme = context.attribute<QuantScheme>("products"),
-                        .activation_again = context.integer("activation_again") != 0};
+                        .activation_again = context.integer("activation_again") != 0,
+                        .scaled_first = context.integer("scaled_first") != 0,
+                        .frozen = context.integer("frozen") != 0,
+                        .fused = context.integer("fused_rows") != 0,
+                        .sorted_again = context.integer("sorted_again") != 0,
+                        .biased = context.integer("biased") != 0,
+                        .own_tokens = sizes.tokens / sizes.ranks};
 }
 
 void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -229,6 +235,7 @@ void work_experts_backward(const OpContext& context, std::vector<Kernel>& kernel
 std::vector<TensorId> decompose_experts(GraphBuilder& b, const Node& node, const EagerForm& form) {
   std::vector<Attribute> attributes = node.attributes;
   attributes.push_back({"grouped", 1});
+  if (form.fused_modules) attributes.push_back({"fused_rows", 1});
   if (form.training) attributes.push_back({"keeps", 1});
   if (form.training && form.recomputes_expert_activations)
     attributes.push_back({"activation_again", 1});
@@ -345,6 +352,10 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
                      "1: sorting, grouped products, activation and sums are kernels of "
                      "their own, as in PyTorch; 0: one fused kernel"),
       flag_attribute("activation_again", "1: the backward pass computes the activation again"),
+      flag_attribute("fused_rows", "1: the kernels of Megatron-LM and Transformer Engine"),
+      flag_attribute("sorted_again", "1: rows come from other ranks, and are sorted there again"),
+      flag_attribute("biased", "1: each expert has biases"),
+      flag_attribute("scaled_first", "1: another kernel finds the largest value before a cast"),
       {.name = "products",
        .doc = "scheme of products of training in 8 bits",
        .type = AttributeType::kScheme,

@@ -1,6 +1,7 @@
 #include "ops/grouped_experts.h"
 
 #include <cmath>
+#include <initializer_list>
 
 #include "base/checked.h"
 #include "ops/decompose.h"
@@ -20,6 +21,11 @@ constexpr int64_t kIdBytes = 8;
 
 int64_t at_least_one(double size) { return std::max<int64_t>(1, std::llround(size)); }
 
+/// That a kernel reads and writes for each element.
+struct Bytes {
+  int64_t read, written;
+};
+
 class Layer {
  public:
   Layer(const GroupedExperts& layer, std::vector<Kernel>& kernels)
@@ -28,7 +34,8 @@ class Layer {
         rows_(at_least_one(layer.assignments)),
         experts_(at_least_one(layer.active_experts)),
         padded_(checked_add(rows_, checked_multiply(experts_, kTileRows / 2))),
-        reduced_(layer.dtype == DType::kBf16 ? padded_ / experts_ : ceil_divide(rows_, experts_)),
+        reduced_(layer.dtype == DType::kBf16 && !layer.fused ? padded_ / experts_
+                                                             : ceil_divide(rows_, experts_)),
         size_(ceil_divide(dtype_bits(layer.dtype), 8)),
         multiplied_size_(in_8_bits() ? 1 : size_) {}
 
@@ -39,8 +46,9 @@ class Layer {
   void product(int64_t n, int64_t k) {
     cast(k);
     Gemm gemm{.m = padded_, .n = n, .k = k, .trans_b = 1};
-    // Else a product for each expert; they run as in one batch.
-    if (layer_.dtype != DType::kBf16) {
+    // Else a product for each expert; they run as in one batch: Transformer Engine's on four
+    // streams.
+    if (layer_.dtype != DType::kBf16 || layer_.fused) {
       gemm.batch = experts_;
       gemm.m = ceil_divide(rows_, experts_);
       gemm.batched = true;
@@ -75,14 +83,50 @@ class Layer {
   }
 
   /// Sums over the experts of each token, or the other way: rows from tokens.
-  void sum() {
-    const int64_t columns = checked_multiply(layer_.tokens, layer_.hidden_dim);
+  void sum() { sum_to(layer_.tokens); }
+  void sum_to(int64_t tokens) {
+    const int64_t columns = checked_multiply(tokens, layer_.hidden_dim);
     kernels_.push_back({.shape = Stream{.elements = columns},
                         .dtype = layer_.dtype,
                         .flops = checked_multiply(rows_, layer_.hidden_dim),
                         .read_bytes = row_bytes(layer_.hidden_dim),
                         .write_bytes = checked_multiply(columns, size_)});
   }
+
+  /// Rows of experts that other ranks have are set to zero (masked_fill): a copy, and zeros in it.
+  /// All rows are read, whether there are such or not.
+  void mask(int64_t columns) {
+    stream(columns, 1, 1);
+    stream(columns, 1, 1);
+  }
+
+  /// The gradient of a gather, index_put with accumulate: zeros, the numbers sorted, and rows added
+  /// to those that are there.
+  void scatter() {
+    stream(layer_.hidden_dim, 0, 1);
+    sort();
+    stream(layer_.hidden_dim, 2, 1);
+  }
+
+  /// Rows, one for each expert of a token, from the rank's own tokens.
+  void spread() {
+    const int64_t elements = checked_multiply(rows_, layer_.hidden_dim);
+    kernels_.push_back(
+        {.shape = Stream{.elements = elements},
+         .dtype = layer_.dtype,
+         .read_bytes = checked_product({layer_.own_tokens, layer_.hidden_dim, size_}),
+         .write_bytes = row_bytes(layer_.hidden_dim)});
+  }
+
+  /// Kernels over the rows of each expert in turn, with bytes for each element.
+  void each_expert(int64_t columns, std::initializer_list<Bytes> passes) {
+    const int64_t elements = checked_multiply(ceil_divide(rows_, experts_), columns);
+    for (int64_t i = 0; i < experts_; ++i) {
+      for (const Bytes& bytes : passes) add_fp32(elements, bytes);
+    }
+  }
+  /// The same over all rows.
+  void all_rows(int64_t columns, Bytes bytes) { add_fp32(checked_multiply(rows_, columns), bytes); }
 
   void sort() {
     for (int i = 0; i < kSortKernels; ++i)
@@ -92,16 +136,26 @@ class Layer {
                           .write_bytes = checked_multiply(rows_, kIdBytes)});
   }
 
- private:
   bool in_8_bits() const { return layer_.scheme != QuantScheme::kNone; }
 
+ private:
   void cast(int64_t columns) {
     if (!in_8_bits()) return;
+    if (layer_.scaled_first) stream(columns, 1, 0);
+    const int64_t layouts = layer_.frozen ? 1 : 2;
     kernels_.push_back({.shape = Stream{.elements = checked_multiply(rows_, columns)},
                         .dtype = layer_.dtype,
                         .flops = checked_multiply(rows_, columns),
                         .read_bytes = row_bytes(columns),
-                        .write_bytes = checked_multiply(2, multiplied_bytes(columns))});
+                        .write_bytes = checked_multiply(layouts, multiplied_bytes(columns))});
+  }
+
+  void add_fp32(int64_t elements, Bytes bytes) {
+    kernels_.push_back({.shape = Stream{.elements = elements},
+                        .dtype = DType::kFp32,
+                        .flops = elements,
+                        .read_bytes = checked_multiply(elements, bytes.read),
+                        .write_bytes = checked_multiply(elements, bytes.written)});
   }
 
   void add_product(Kernel& kernel) {
@@ -134,26 +188,84 @@ class Layer {
   int64_t multiplied_size_;  ///< bytes of an element that is multiplied
 };
 
+/// Rows padded for products in 8 bits (Fp8Padding), and sorted again after an all-to-all. The same
+/// kernels the other way.
+void order(const GroupedExperts& layer, Layer& l) {
+  if (layer.sorted_again) l.stream(layer.hidden_dim, 1, 1);
+  if (l.in_8_bits()) l.stream(layer.hidden_dim, 1, 1);
+}
+
+// Megatron-LM 0.16 with moe_permute_fusion: token_dispatcher.py, experts.py (TEGroupedMLP),
+// fusions/fused_bias_swiglu.py.
+
+void add_fused_forward(const GroupedExperts& layer, std::vector<Kernel>& kernels) {
+  Layer l(layer, kernels);
+  l.sort();
+  l.spread();
+  order(layer, l);
+  l.product(l.up_columns(), layer.hidden_dim);
+  l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);
+  l.product(layer.hidden_dim, layer.ffn_dim);
+  // The bias of the second product, times the router's weights, in fp32 (_apply_bias): for each
+  // expert the bias of its rows, and the sum; then all rows in one tensor, and the cast. That of
+  // the first product is added by it.
+  if (layer.biased) {
+    l.each_expert(layer.hidden_dim, {{0, 4}, {6, 4}});
+    l.all_rows(layer.hidden_dim, {4, 4});
+    l.all_rows(layer.hidden_dim, {4, 2});
+  }
+  order(layer, l);
+  l.sum_to(layer.own_tokens);
+}
+
+void add_fused_input_gradient(const GroupedExperts& layer, std::vector<Kernel>& kernels) {
+  Layer l(layer, kernels);
+  l.spread();
+  order(layer, l);
+  // Through the cast; for each expert the gradients of its rows, of its bias, and of the router's
+  // weights; then the rows in one tensor.
+  if (layer.biased) {
+    l.all_rows(layer.hidden_dim, {2, 4});
+    l.each_expert(layer.hidden_dim, {{4, 2}, {4, 4}, {4, 0}, {4, 4}, {4, 0}});
+    l.all_rows(layer.hidden_dim, {2, 2});
+  }
+  l.product(layer.ffn_dim, layer.hidden_dim);
+  if (layer.activation_again) l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);
+  l.stream(layer.ffn_dim, layer.gated ? 3 : 2, layer.gated ? 2 : 1);
+  l.stream(layer.ffn_dim, layer.gated ? 3 : 2, 0);  // the gradient of the router's weights
+  l.product(layer.hidden_dim, l.up_columns());
+  order(layer, l);
+  l.sum_to(layer.own_tokens);
+}
+
 }  // namespace
 
+// transformers 5.17, integrations/moe.py, grouped_mm_experts_forward.
+
 void add_grouped_forward(const GroupedExperts& layer, std::vector<Kernel>& kernels) {
+  if (layer.fused) return add_fused_forward(layer, kernels);
   Layer l(layer, kernels);
   l.sort();
   l.stream(layer.hidden_dim, 1, 1);  // rows in the order of experts
+  l.stream(layer.hidden_dim, 1, 1);  // masked in place
   l.product(l.up_columns(), layer.hidden_dim);
+  l.mask(l.up_columns());
   l.stream(layer.ffn_dim, 1, 1);                   // the activation
   if (layer.gated) l.stream(layer.ffn_dim, 2, 1);  // times up
   l.product(layer.hidden_dim, layer.ffn_dim);
+  l.mask(layer.hidden_dim);
   l.stream(layer.hidden_dim, 1, 1);  // times the router's weights
   l.stream(layer.hidden_dim, 1, 1);  // in the order of tokens
   l.sum();
 }
 
 void add_grouped_input_gradient(const GroupedExperts& layer, std::vector<Kernel>& kernels) {
+  if (layer.fused) return add_fused_input_gradient(layer, kernels);
   Layer l(layer, kernels);
-  l.stream(layer.hidden_dim, 1, 1);  // rows in the order of experts
+  l.scatter();                       // to the order of experts
   l.stream(layer.hidden_dim, 1, 1);  // times the router's weights
   l.stream(layer.hidden_dim, 2, 0);  // the gradient of the router's weights
+  l.mask(layer.hidden_dim);
   l.product(layer.ffn_dim, layer.hidden_dim);
   if (layer.gated) {
     l.stream(layer.ffn_dim, 2, 1);  // of the activation
@@ -161,8 +273,10 @@ void add_grouped_input_gradient(const GroupedExperts& layer, std::vector<Kernel>
   }
   l.stream(layer.ffn_dim, 2, 1);                    // through the activation
   if (layer.gated) l.stream(l.up_columns(), 1, 1);  // gate and up beside each other
+  l.mask(l.up_columns());
   if (layer.activation_again) l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);
   l.product(layer.hidden_dim, l.up_columns());
+  l.mask(layer.hidden_dim);
   l.sort();
   l.sum();
 }

@@ -23,6 +23,14 @@ struct GroupedExperts {
   /// Of products in 8 bits, whose operands are cast first; kNone: in `dtype`.
   QuantScheme scheme = QuantScheme::kNone;
   bool activation_again = false;  ///< is computed in the backward pass too
+  bool scaled_first = false;      ///< a kernel finds the largest value before a cast
+  bool frozen = false;            ///< weights get no gradient
+  /// Megatron-LM's kernels with Transformer Engine: rows are weighted in the activation, biases are
+  /// added expert by expert, each expert has a product of its own.
+  bool fused = false;
+  bool sorted_again = false;  ///< rows come from other ranks, in the order of these
+  bool biased = false;
+  int64_t own_tokens = 0;  ///< of the rank, where `tokens` are those of all that send to it
 };
 
 /// Throws Error{kInput} where sizes overflow, as the next two.

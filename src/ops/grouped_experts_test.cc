@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <utility>
+#include <vector>
 
 #include "base/embedded.h"
 #include "devices/registry.h"
@@ -54,6 +56,59 @@ TEST(GroupedExperts, EachPassMultipliesAsMuch) {
   EXPECT_EQ(product_flops(input), kFlops);
   EXPECT_EQ(product_flops(weights), kFlops);
   EXPECT_EQ(weights[0].write_bytes + weights[1].write_bytes, int64_t{2} * 8 * 3 * 4096 * 14336);
+}
+
+int64_t bytes_of(const std::vector<Kernel>& kernels) {
+  return std::accumulate(kernels.begin(), kernels.end(), int64_t{0},
+                         [](int64_t sum, const Kernel& k) { return sum + k.bytes(); });
+}
+
+/// Bytes that a pass moves more with a change of the layer, for each element of rows x 2,880.
+template <class Change>
+std::pair<double, double> bytes_more(Change change) {
+  GroupedExperts fused = layer(16, 32768, 2880, 2880);
+  fused.fused = true;
+  fused.own_tokens = 4096;
+  GroupedExperts changed = fused;
+  change(changed);
+  std::vector<Kernel> passes[4];
+  add_grouped_forward(fused, passes[0]);
+  add_grouped_forward(changed, passes[1]);
+  add_grouped_input_gradient(fused, passes[2]);
+  add_grouped_input_gradient(changed, passes[3]);
+  EXPECT_EQ(product_flops(passes[0]), product_flops(passes[1]));
+  const double elements = 16384.0 * 2880;
+  return {static_cast<double>(bytes_of(passes[1]) - bytes_of(passes[0])) / elements,
+          static_cast<double>(bytes_of(passes[3]) - bytes_of(passes[2])) / elements};
+}
+
+TEST(GroupedExperts, RowsFromOtherRanksAreSortedAndUnsorted) {
+  const auto [forward, backward] = bytes_more([](GroupedExperts& l) { l.sorted_again = true; });
+  EXPECT_DOUBLE_EQ(forward, 2 * (2 + 2));
+  EXPECT_DOUBLE_EQ(backward, 2 * (2 + 2));
+}
+
+TEST(GroupedExperts, BiasesOfTheSecondProductAreAddedInFp32ExpertByExpert) {
+  const auto [forward, backward] = bytes_more([](GroupedExperts& l) { l.biased = true; });
+  EXPECT_DOUBLE_EQ(forward, 4 + (6 + 4) + (4 + 4) + (4 + 2));
+  EXPECT_DOUBLE_EQ(backward, (2 + 4) + (4 + 2) + (4 + 4) + 4 + (4 + 4) + 4 + (2 + 2));
+}
+
+TEST(GroupedExperts, ProductsIn8BitsPadAndCastTheirRows) {
+  const auto in_8_bits = [](bool scaled_first, bool frozen) {
+    return bytes_more([&](GroupedExperts& l) {
+      l.scheme = QuantScheme::kFp8;
+      l.scaled_first = scaled_first;
+      l.frozen = frozen;
+    });
+  };
+  // The gradients of gate and up have twice the columns of the others.
+  const auto plain = in_8_bits(false, false), scaled = in_8_bits(true, false),
+             frozen = in_8_bits(false, true);
+  EXPECT_DOUBLE_EQ(scaled.first - plain.first, 2 * 2);
+  EXPECT_DOUBLE_EQ(scaled.second - plain.second, 3 * 2);
+  EXPECT_DOUBLE_EQ(plain.first - frozen.first, 2) << "no transposed copies";
+  EXPECT_DOUBLE_EQ(plain.second - frozen.second, 3);
 }
 
 TEST(GroupedExperts, TakeWhatWasMeasured) {

@@ -110,11 +110,16 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
         {"ranks", form.ranks}, {"top_k", top_k}, {"own_rows", own_rows}};
     if (form.skew_percent > 0)
       exchange.push_back({"busiest_percent", busiest_percent(b.graph(), inputs, top_k, form)});
+    if (form.sends_once)
+      exchange.push_back(
+          {"num_experts", checked_multiply(b.graph().tensor(inputs[1]).shape[0], form.ranks)});
     inputs[0] = b.op("expert_dispatch", {inputs[0]}, node.name + ".dispatch", exchange);
     Node own = node;
     own.set_attribute("ranks", form.ranks);
     own.set_attribute("skew_percent", form.skew_percent);
     own.set_attribute("own_rows", own_rows);
+    // Rows of an all-to-all are in the order of their senders.
+    own.set_attribute("sorted_again", int64_t{form.ranks > 1 && !form.sends_once ? 1 : 0});
     std::vector<TensorId> outputs = keep(b, own, std::move(inputs));
     outputs[0] = b.op("expert_combine", {outputs[0]}, node.name + ".combine", exchange);
     return outputs;

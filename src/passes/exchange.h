@@ -19,7 +19,8 @@ Graph divide_context(const Graph& modules, int64_t ranks);
 struct ExpertForm {
   int64_t ranks = 1;
   int64_t skew_percent = 0;
-  bool own_rows = false;  ///< tensor-parallel ranks are among `ranks`, with tokens of their own
+  bool own_rows = false;    ///< tensor-parallel ranks are among `ranks`, with tokens of their own
+  bool sends_once = false;  ///< a token goes to a rank once, whatever the number of its experts
 };
 Graph divide_experts(const Graph& modules, const ExpertForm& form);
 

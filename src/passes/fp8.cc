@@ -53,32 +53,36 @@ class Fp8Products {
     if (node.op == experts_) {
       Node own = node;
       own.set_attribute("products", scheme_of_scales(form_.recipe));
+      own.set_attribute("scaled_first", scaled_first());
       return b.add("experts", std::move(inputs), node.name, std::move(own.attributes));
     }
     if (!multiplies_in_fp8(node))
       return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
-    const Copies x = copies_of(b, inputs[0], node.name), w = weight_copies(b, inputs[1]);
+    // Transposed copies of activations and their gradients are for the gradient of the weight.
+    const bool transposes = form_.transposes && !from_.tensor(node.inputs[1]).frozen;
+    const Copies x = copies_of(b, inputs[0], node.name, transposes),
+                 w = weight_copies(b, inputs[1]);
     std::vector<TensorId> operands = {inputs[0], inputs[1],    x.rows,
                                       w.rows,    x.transposed, w.transposed};
     if (inputs.size() == 3) operands.push_back(inputs[2]);
     return b.add("fp8_linear", std::move(operands), node.name,
                  {{"scheme", scheme_of_scales(form_.recipe)},
-                  {"transposed", form_.transposes ? 1 : 0},
+                  {"transposed", transposes ? 1 : 0},
                   {"scaled_first", scaled_first()},
                   {"weight_layout", attribute<int64_t>(node, "weight_layout")}});
   }
 
   int64_t scaled_first() const { return form_.recipe == Fp8Recipe::kTensorwise ? 1 : 0; }
 
-  /// Of activations, which several products may read.
-  Copies copies_of(GraphBuilder& b, TensorId x, const std::string& name) {
+  /// Of activations, which several products may read; all of these have trained weights, or none.
+  Copies copies_of(GraphBuilder& b, TensorId x, const std::string& name, bool transposes) {
     const auto [known, fresh] = known_.try_emplace(x, Copies{});
     if (!fresh) return known->second;
     const std::vector<TensorId> outputs =
         b.add("fp8_cast", {x}, name + ".cast",
-              {{"transposed", form_.transposes ? 1 : 0}, {"scaled_first", scaled_first()}});
+              {{"transposed", transposes ? 1 : 0}, {"scaled_first", scaled_first()}});
     TensorId other = outputs.back();
-    if (!form_.transposes) {
+    if (!transposes) {
       const Shape shape = b.graph().tensor(x).shape;
       const int64_t columns = shape.back(), rows = element_count(shape) / columns;
       const TensorId flat =

@@ -80,6 +80,38 @@ TEST(Fp8Training, EachTensorIsCastOnceAndWeightsOnceInAStep) {
   }
 }
 
+TEST(Fp8Training, FrozenWeightsNeedNoTransposedCopiesOfActivations) {
+  // The first layer is trained: gradients go through the frozen ones.
+  constexpr const char* kAdapted = R"(graph model
+input x: bf16[64, 256]
+weight g: bf16[256]
+weight w1: bf16[1024, 256]
+weight w2: bf16[256, 1024]
+n = rms_norm(x, g)
+h = linear(n, w1)
+a = gelu(h)
+y = linear(a, w2)
+r = add(y, x)
+output r
+)";
+  const auto written = [](bool frozen) {
+    Graph graph = parse_graph(kAdapted, "model");
+    for (Tensor& tensor : graph.tensors)
+      tensor.frozen = frozen && tensor.kind == TensorKind::kWeight && tensor.name != "g";
+    train_in_fp8(graph, {.transposes = true});
+    add_backward(graph);
+    int64_t bytes = 0;
+    for (const Node& node : graph.nodes) {
+      if (node.op != require_op("fp8_cast")) continue;
+      std::vector<Kernel> kernels;
+      lower_node(graph, node, kernels);
+      for (const Kernel& kernel : kernels) bytes += kernel.write_bytes;
+    }
+    return bytes;
+  };
+  EXPECT_EQ(written(false), 2 * written(true));
+}
+
 TEST(Fp8Training, CopiesOfWeightsAreInMemoryInOneOrTwoLayouts) {
   const int64_t weights = 2 * kHidden * kInner * kLayers;
   for (const bool transposes : {false, true}) {

@@ -88,6 +88,12 @@ std::vector<OptionDef> training_layout_options() {  // NOLINT(readability-functi
        .default_value = "off",
        .help = "on: the exchanges of experts run beside the passes of another micro-batch",
        .choices = {"on", "off"}},
+      {.name = "moe-token-dispatcher-type",
+       .access = field<[](auto& r) -> auto& { return r.parallel.token_dispatcher; }>(),
+       .default_value = "alltoall",
+       .help = "how tokens reach their experts in training: alltoall sends a copy for each expert, "
+               "flex (DeepEP, HybridEP) one to each rank, and one to each other node",
+       .choices = choice_names<TokenDispatcher>()},
       {.name = "expert-tensor-parallel-size",
        .access = field<[](auto& r) -> auto& { return r.parallel.expert_tp; }>(),
        .value = "N",

@@ -63,6 +63,7 @@ Interval product(const Interval& power, const Interval& seconds, double factor) 
 
 void add_costs(PowerForecast& power, const PoweredJob& job, const EnergyTerms& prices) {
   const double kwh = power.energy_j / kJoulesPerKwh;
+  power.gpu_price = prices.gpu_price;
   if (prices.price_per_gpu_hour)
     power.gpu_cost = *prices.price_per_gpu_hour * static_cast<double>(job.ranks) * job.seconds /
                      job.requests / kSecondsPerHour;

@@ -23,6 +23,7 @@ struct EngineShared {
   int64_t& work;                        ///< keeps every simulation within a few seconds
   const PrefixRule* prefix = nullptr;   ///< by which caches keep blocks; null: they keep none
   const ServingLoad* images = nullptr;  ///< whose images these servers encode; null: none
+  bool watched = false;                 ///< ServerPool::watch sees the steps
 };
 
 /// A request that is answered completely.

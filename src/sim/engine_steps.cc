@@ -296,6 +296,12 @@ void Engine::note_gaps(Lane& lane) {
 void Engine::account(Lane& lane, int64_t grown) {
   note_gaps(lane);
   const auto steps = static_cast<double>(lane.steps);
+  if (shared_.watched)
+    pool_.watch(
+        {.start_s = lane.start_s,
+         .first_stage_s = steps * (lane.stage_s.size() == 1 ? lane.step_s : lane.stage_s.front()),
+         .steps = lane.steps,
+         .ranks = lane.batches});
   // A stage is busy for its part of the time.
   const double busy = lane.step_s * steps / static_cast<double>(lane.stage_s.size());
   busy_s_ += busy;

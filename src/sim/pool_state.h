@@ -33,7 +33,8 @@ struct PoolState {
     }
     keeps_prefixes = rule != nullptr;
     for (int64_t i = 0; i < pool.servers; ++i)
-      engines.emplace_back(pool, EngineShared{requests, times, work, rule, images}, prefix);
+      engines.emplace_back(
+          pool, EngineShared{requests, times, work, rule, images, i == 0 && pool.watch}, prefix);
   }
 
   std::optional<PrefixUse> prefix_use(const ServingLoad& load,

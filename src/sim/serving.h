@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/served_steps.h"
 #include "tilecast/choices.h"
 
 namespace tilecast {
@@ -144,6 +145,7 @@ struct ServerPool {
   int64_t servers = 1;
   ServerLimits limits;
   ServingStepTimes step_s;
+  WatchSteps watch = nullptr;  ///< sees the steps of the first server, once each; may be null
 };
 
 /// Workers that run the vision tower only. The images of a request go to them in turn, each has a

@@ -57,6 +57,7 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"block_fp8_experts_ratio", &Traits::block_fp8_experts_ratio, "1"},
     {"expert_launches_us", &Traits::expert_launches_us, "us"},
     {"has_row_blocks", &Traits::has_row_blocks},
+    {"moves_rows_by_vectors", &Traits::moves_rows_by_vectors},
     {"all_reduce_curve", &Traits::all_reduce_curve},
     {"overlaps_shared_experts", &Traits::overlaps_shared_experts},
     {"fuses_norm_with_all_reduce", &Traits::fuses_norm_with_all_reduce},

@@ -58,8 +58,10 @@ TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p
       f_.weight(p + "experts.gate_up_proj", {e.num_experts, parts * e.ffn_dim, width}, 1, by_gate));
   const TensorId down = own(f_.weight(p + "experts.down_proj", {e.num_experts, width, e.ffn_dim}, 2,
                                       f_.inputs(1, e.ffn_dim)));
+  std::vector<Attribute> attributes = {{"top_k", e.top_k}};
+  if (e.bias) attributes.push_back({"biased", 1});
   const TensorId y =
-      f_.op("experts", {tokens, up, down, weights}, p + "experts", {{"top_k", e.top_k}});
+      f_.op("experts", {tokens, up, down, weights}, p + "experts", std::move(attributes));
   return e.latent_dim > 0 ? f_.linear(y, p + "fc2_latent_proj", {c_.hidden_dim, c_.mlp_bias}) : y;
 }
 

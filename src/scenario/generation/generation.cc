@@ -66,7 +66,7 @@ class Generation {
       add_batch_memory(f, served_);
     }
     if (f.serving)
-      add_power_under_load(f);
+      f.power = power_under_load(*f.serving);
     else
       add_power(f);
     warn(f);
@@ -79,6 +79,30 @@ class Generation {
     time_request(f);
     warn(f);
     return f;
+  }
+
+  /// See single_request.h.
+  std::optional<PowerForecast> power_under_load(const GenerationForecast::Serving& serving) const {
+    const double answers_per_s =
+        serving.steady_or_all().requests_per_s / static_cast<double>(serving.replicas);
+    if (workers_ != nullptr || answers_per_s <= 0) return std::nullopt;
+    Request request = o_;
+    request.batch = std::max<int64_t>(1, std::llround(serving.mean_batch));
+    const ServedModel served(served_, request);
+    GenerationForecast batch =
+        Generation(served, {.prefill = nullptr, .encode = encoders_}, asked_).kernels_alone();
+    if (encoders_ != nullptr) std::erase_if(batch.kernels, is_vision);
+    const auto requests = static_cast<double>(request.batch);
+    const double seconds = requests / answers_per_s;
+    const std::optional<PowerForecast> power = power_of({.kernels = batch.kernels,
+                                                         .seconds = {seconds, seconds, seconds},
+                                                         .stages = served_.plan.pp,
+                                                         .ranks = server_gpus(o_),
+                                                         .tokens = static_cast<double>(o_.output),
+                                                         .requests = requests,
+                                                         .warm = true},
+                                                        served_.power(), o_);
+    return power && encoders_ != nullptr ? with_encode_workers(*power, serving) : power;
   }
 
  private:
@@ -253,40 +277,16 @@ class Generation {
                        served_.power(), o_);
   }
 
-  /// Of a server under load: the kernels of as many sequences as its steps have in the mean, in the
-  /// time in which so many requests are answered. Not forecast with prefill workers.
-  void add_power_under_load(GenerationForecast& f) const {
-    const double answers_per_s =
-        f.serving->steady_or_all().requests_per_s / static_cast<double>(f.serving->replicas);
-    if (workers_ != nullptr || answers_per_s <= 0) return;
-    Request request = o_;
-    request.batch = std::max<int64_t>(1, std::llround(f.serving->mean_batch));
-    const ServedModel served(served_, request);
-    GenerationForecast batch =
-        Generation(served, {.prefill = nullptr, .encode = encoders_}, asked_).kernels_alone();
-    if (encoders_ != nullptr) std::erase_if(batch.kernels, is_vision);
-    const auto requests = static_cast<double>(request.batch);
-    const double seconds = requests / answers_per_s;
-    f.power = power_of({.kernels = batch.kernels,
-                        .seconds = {seconds, seconds, seconds},
-                        .stages = served_.plan.pp,
-                        .ranks = f.ranks,
-                        .tokens = static_cast<double>(o_.output),
-                        .requests = requests,
-                        .warm = true},
-                       served_.power(), o_);
-    if (encoders_ != nullptr) add_encode_power(f);
-  }
-
   static bool is_vision(const KernelForecast& row) {
     return row.phase == std::string_view("vision");
   }
 
-  /// Adds that of encode workers: a run of the mean number of images, and the wait after it.
-  void add_encode_power(GenerationForecast& f) const {
-    const EncodePoolForecast& pool = *f.serving->encode_pool;
-    const double answers_per_s = f.serving->steady_or_all().requests_per_s;
-    if (!f.power || pool.busy_share <= 0) return;
+  /// With that of encode workers: a run of the mean number of images, and the wait after it.
+  PowerForecast with_encode_workers(const PowerForecast& power,
+                                    const GenerationForecast::Serving& serving) const {
+    const EncodePoolForecast& pool = *serving.encode_pool;
+    const double answers_per_s = serving.steady_or_all().requests_per_s;
+    if (pool.busy_share <= 0) return power;
     const int64_t images = std::max<int64_t>(1, std::llround(pool.mean_images));
     const std::vector<KernelForecast> rows = kernels_of_run(*encoders_, images, *names_);
     const double seconds = encoders_->run_s(images) / pool.busy_share;
@@ -298,7 +298,7 @@ class Generation {
                                                         .requests = seconds * answers_per_s,
                                                         .warm = true},
                                                        served_.power(), o_);
-    if (more) f.power = power_of_both({*f.power, f.serving->gpus - gpus}, {*more, gpus});
+    return more ? power_of_both({power, serving.gpus - gpus}, {*more, gpus}) : power;
   }
 
   /// Kernels belong to a rank of each stage; totals are means over the stages.
@@ -450,6 +450,12 @@ Result run_generation(const Inquiry& inquiry) {
   forecast.used.load.trace = request.load.trace;
   if (inquiry.detail != Detail::kNumbers) warn_of_slower_precision(forecast, inquiry);
   return forecast;
+}
+
+std::optional<PowerForecast> power_under_load(const ServedModel& served, const OtherPools& others,
+                                              const Request& asked,
+                                              const GenerationForecast::Serving& serving) {
+  return Generation(served, others, asked).power_under_load(serving);
 }
 
 GenerationForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model,

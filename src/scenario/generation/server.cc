@@ -268,13 +268,15 @@ void Server::add_encoder_memory(GenerationForecast& f, Under& under, Advice advi
 }
 
 std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
-                                                            const GenerationForecast& alone) const {
+                                                            const GenerationForecast& alone,
+                                                            const WatchSteps& watch) const {
   const Request& request = under.typical;
   ServerCosts costs(served_, usual_sizes(request, under.limits), known_.server_times);
   Fleet fleet;
   fleet.pool = {.servers = request.deployment.replicas,
                 .limits = under.limits,
-                .step_s = [&](auto ranks, auto& stage_s) { costs.add_seconds(ranks, stage_s); }};
+                .step_s = [&](auto ranks, auto& stage_s) { costs.add_seconds(ranks, stage_s); },
+                .watch = watch};
   fleet.router = request.deployment.router;
   std::optional<ServerCosts> prompt_costs;
   std::optional<LazyGrid<1>> transfers;
@@ -326,7 +328,8 @@ bool Server::starts() const {
 }
 
 void Server::add_serving(GenerationForecast& f, const Request& asked, Advice advice,
-                         const std::optional<TimeLimits>& stop_beyond) const {
+                         const std::optional<TimeLimits>& stop_beyond,
+                         const WatchSteps& watch) const {
   const std::optional<VisionTower::Image> image = image_of(served_.model, asked);
   Under under{.load = make_load(asked, image ? image->tokens : 0),
               .typical = with_load(served_, asked)};
@@ -341,7 +344,7 @@ void Server::add_serving(GenerationForecast& f, const Request& asked, Advice adv
                            {"tokens_that_fit", std::max<int64_t>(0, f.pool->tokens)}}});
     return;
   }
-  f.serving = simulate(under, f);
+  f.serving = simulate(under, f, watch);
   if (!f.serving) return;
   f.used.load.requests = f.serving->all.requests;
   f.used.load.max_num_seqs = under.limits.max_num_seqs;

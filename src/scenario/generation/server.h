@@ -39,9 +39,10 @@ class Server {
   /// Fills in the memory of a server under the load of `asked`, and what its clients see if the
   /// longest request fits. `forecast` has the results of a single request; its intervals give the
   /// uncertainty. `asked` is the request of the steps but for its load. Where the requests are sure
-  /// to miss `stop_beyond`, `serving` stays empty.
+  /// to miss `stop_beyond`, `serving` stays empty. `watch` sees the steps of the first server.
   void add_serving(GenerationForecast& forecast, const Request& asked, Advice advice,
-                   const std::optional<TimeLimits>& stop_beyond = {}) const;
+                   const std::optional<TimeLimits>& stop_beyond = {},
+                   const WatchSteps& watch = nullptr) const;
 
   /// False where its cache holds nothing, or no sequence of the longest length and its software
   /// needs that.
@@ -54,7 +55,8 @@ class Server {
   void add_memory(GenerationForecast& forecast, Under& under, Advice advice) const;
   void add_encoder_memory(GenerationForecast& forecast, Under& under, Advice advice) const;
   std::optional<GenerationForecast::Serving> simulate(const Under& under,
-                                                      const GenerationForecast& alone) const;
+                                                      const GenerationForecast& alone,
+                                                      const WatchSteps& watch) const;
 
   const ServedModel& served_;
   const PrefillWorkers* workers_;

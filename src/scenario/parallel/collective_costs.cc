@@ -1,8 +1,10 @@
 #include "scenario/parallel/collective_costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/check.h"
 #include "base/checked.h"
@@ -60,11 +62,45 @@ void set_time(KernelTime& kernel, const CollectiveTime& time) {
 
 CollectiveTime CollectiveCosts::time(CollectiveKind kind, int64_t bytes, DType dtype,
                                      const CommGroup& group) const {
-  const CollectiveTime time =
-      collective_time(kind, bytes, dtype, group, layout_.cluster, {.software = software_});
+  return noted(collective_time(kind, bytes, dtype, group, layout_.cluster, {.software = software_}),
+               group);
+}
+
+CollectiveTime CollectiveCosts::noted(const CollectiveTime& time, const CommGroup& group) const {
   extrapolated_ = extrapolated_ || time.extrapolated;
   over_pcie_ = over_pcie_ || uses_pcie(group, layout_.cluster);
   return time;
+}
+
+CollectiveTime CollectiveCosts::sent_once(const Kernel& kernel, const Node& node,
+                                          int64_t num_experts) const {
+  const auto top_k = attribute<int64_t>(node, "top_k");
+  // The kernel's bytes count min(top_k, ranks) copies for the busiest rank, see
+  // work_expert_exchange; the law needs tokens, and no more than bytes of them.
+  const int64_t copies = std::min(top_k, attribute<int64_t>(node, "ranks"));
+  const double busiest = static_cast<double>(attribute<int64_t>(node, "busiest_percent")) / 100;
+  const double elements = static_cast<double>(std::get<Collective>(kernel.shape).elements) /
+                          (static_cast<double>(copies) * busiest);
+  constexpr int64_t kHidden = 1024;  // tokens and hidden size matter by their product only
+  const CommGroup group = layout_.expert_group();
+  const ExpertExchange exchange{.tokens = std::llround(elements / kHidden),
+                                .hidden_dim = kHidden,
+                                .top_k = top_k,
+                                .num_experts = num_experts,
+                                .dispatch_dtype = kernel.dtype};
+  return noted(expert_exchange_time(collective_kind(kernel), exchange, group, layout_.cluster,
+                                    {.imbalance = busiest}),
+               group);
+}
+
+CollectiveTime CollectiveCosts::time_inside(const Kernel& kernel, const Node& node) const {
+  const Use& use = use_of(kernel.op);
+  if (use.group == &RankLayout::expert_group) {
+    const auto num_experts = attribute<int64_t>(node, "num_experts");
+    if (num_experts > 0) return sent_once(kernel, node, num_experts);
+  }
+  return time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype,
+              (layout_.*use.group)());
 }
 
 Exchange CollectiveCosts::exchange(CollectiveKind kind, int64_t bytes, DType dtype,
@@ -72,20 +108,17 @@ Exchange CollectiveCosts::exchange(CollectiveKind kind, int64_t bytes, DType dty
   return group.ranks == 1 || bytes == 0 ? Exchange{} : exchange_of(time(kind, bytes, dtype, group));
 }
 
-Exchange CollectiveCosts::inside(const Kernel& kernel) const {
-  const Use& use = use_of(kernel.op);
-  return exchange_of(time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype,
-                          (layout_.*use.group)()));
+Exchange CollectiveCosts::inside(const Program& program, const Launch& launch) const {
+  return exchange_of(time_inside(program.kernels[launch.kernel], *launch.node));
 }
 
 void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& times) const {
-  for (size_t i = 0; i < times.size(); ++i) {
-    const Kernel& kernel = program.kernels[i];
-    if (!kernel.is<Collective>()) continue;
-    const Use& use = use_of(kernel.op);
-    const CollectiveTime found = time(collective_kind(kernel), collective_bytes(kernel),
-                                      kernel.dtype, (layout_.*use.group)());
-    set_time(times[i], found);
+  std::vector<bool> priced(times.size(), false);
+  for (const Launch& launch : program.launches) {
+    const Kernel& kernel = program.kernels[launch.kernel];
+    if (priced[launch.kernel] || !kernel.is<Collective>()) continue;
+    set_time(times[launch.kernel], time_inside(kernel, *launch.node));
+    priced[launch.kernel] = true;
   }
   if (!layout_.tp_overlap && !layout_.expert_overlap) return;
   double computed_s = 0;

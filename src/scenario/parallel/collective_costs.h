@@ -56,7 +56,7 @@ class CollectiveCosts {
   Exchange send(int64_t bytes, DType dtype, bool divided, StageLinks links) const;
 
   /// A collective inside of layers.
-  Exchange inside(const Kernel& kernel) const;
+  Exchange inside(const Program& program, const Launch& launch) const;
 
   /// Whether a collective ran over links on which none was measured.
   bool extrapolated() const { return extrapolated_; }
@@ -70,6 +70,10 @@ class CollectiveCosts {
   Exchange exchange(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group) const;
   CollectiveTime time(CollectiveKind kind, int64_t bytes, DType dtype,
                       const CommGroup& group) const;
+  CollectiveTime time_inside(const Kernel& kernel, const Node& node) const;
+  /// Tokens that are sent to a rank once, of `num_experts` on all ranks.
+  CollectiveTime sent_once(const Kernel& kernel, const Node& node, int64_t num_experts) const;
+  CollectiveTime noted(const CollectiveTime& time, const CommGroup& group) const;
 
   const RankLayout& layout_;
   Software software_;

@@ -23,7 +23,7 @@ Exchange inner_exchange(const TimedPass& pass, Phase phase, const CollectiveCost
   for (const Launch& launch : pass.program().launches) {
     if (launch.node->phase != phase || !is_collective(pass.program(), launch)) continue;
     const auto count = static_cast<double>(pass.program().count(launch));
-    const Transfer transfer = costs.inside(pass.program().kernels[launch.kernel]).transfer;
+    const Transfer transfer = costs.inside(pass.program(), launch).transfer;
     sum.seconds += pass.times[launch.kernel].seconds * count;
     sum.transfer.node_s += transfer.node_s * count;
     sum.transfer.network_s += transfer.network_s * count;
@@ -107,7 +107,8 @@ Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
   modules =
       divide_experts(modules, {.ranks = layout.ep,
                                .skew_percent = setup.request.execution.skew_percent.value_or(0),
-                               .own_rows = layout.whole_experts});
+                               .own_rows = layout.whole_experts,
+                               .sends_once = layout.sends_once});
   modules = part_of(modules, layers);
   const auto logits = [&] {
     const Shape& shape = modules.tensor(modules.outputs.front()).shape;

@@ -98,7 +98,9 @@ TrainingStep with_kernels_at(const ParallelStep& parallel, int end) {
 /// The 80 % interval: the step is simulated with the kernels (and the collectives among them) at
 /// both ends of their intervals, then with all other exchanges at theirs, so that bubbles and what
 /// is hidden follow. The errors of both are taken as independent.
-void add_interval(Forecast& f, const ParallelStep& step) {
+///
+/// Runs of several ranks may be slower beside that: their software departs from the schedule.
+void add_interval(Forecast& f, const ParallelStep& step, const IntervalConstants& constants) {
   const auto seconds = [](const TrainingStep& s) {
     return simulate_step(s, Folding::kSymmetric).seconds;
   };
@@ -109,6 +111,9 @@ void add_interval(Forecast& f, const ParallelStep& step) {
   };
   f.latency_s.low = std::max(0.0, f.latency_s - deviation(-1));
   f.latency_s.high = f.latency_s + deviation(1);
+  if (step.layout().ranks() == 1 || f.latency_s <= 0) return;
+  const double more = std::log(f.latency_s.high / f.latency_s);
+  f.latency_s.high = f.latency_s * std::exp(std::hypot(more, constants.step_high_log));
 }
 
 struct Work {
@@ -319,7 +324,7 @@ void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& t
   const ParallelStep step(setup, timing, modules);
   const StepTimes times = simulate_step(step.step(), Folding::kSymmetric);
   f.latency_s.value = times.seconds;
-  add_interval(f, step);
+  add_interval(f, step, timing.predictor.laws().intervals);
   add_rows(f, step, setup);
   add_stages(f, step, times, setup);
   if (modules.vocabulary) {

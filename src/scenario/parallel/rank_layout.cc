@@ -215,7 +215,8 @@ RankLayout lay_out_ranks(const Model& model, const Cluster& cluster, int64_t lay
                     .ep = p.ep,
                     .whole_experts = e.tp > 1 && p.expert_tp == 1,
                     .tp_overlap = p.tp_comm_overlap,
-                    .expert_overlap = p.moe_comm_overlap};
+                    .expert_overlap = p.moe_comm_overlap,
+                    .sends_once = p.token_dispatcher == TokenDispatcher::kFlex};
   const int64_t ranks = layout.ranks();
   layout.micro_batch = rank_share(model, request).sequences;
   layout.pipeline.microbatches = request.batch / layout.dp / layout.micro_batch;
@@ -225,6 +226,10 @@ RankLayout lay_out_ranks(const Model& model, const Cluster& cluster, int64_t lay
         fmt::format("`overlap-moe-expert-parallel-comm` has no effect with {}: it hides the "
                     "exchange of experts behind another micro-batch; leave it out",
                     p.ep == 1 ? "`ep` 1" : "one micro-batch"));
+  if (layout.sends_once && p.ep == 1)
+    throw Error(ErrorKind::kInput,
+                "`moe-token-dispatcher-type` flex has no effect with `ep` 1: it sends tokens to "
+                "other ranks' experts; leave it out");
   divide_layers(layout, model, request, layers);
   // 3,072 GPUs of the largest published run take 100,000 passes.
   constexpr int64_t kMostPasses = 4'000'000, kMostRanks = 1 << 24;

@@ -25,7 +25,8 @@ struct RankLayout {
   int64_t dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;
   bool whole_experts = false;  ///< tensor-parallel ranks are expert-parallel ones too
   bool tp_overlap = false, expert_overlap = false;  ///< of exchanges inside a pass
-  int64_t micro_batch = 1;                          ///< sequences
+  bool sends_once = false;  ///< a token to a rank, and to a node, whatever its experts there
+  int64_t micro_batch = 1;  ///< sequences
   PipelineShape pipeline;
   std::vector<LayerRange> parts;  ///< of the model, in order: part c · pp + s is part c of stage s
   std::vector<double> slow;       ///< see TrainingStep::slow; empty: all ranks are alike
