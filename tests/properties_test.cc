@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "base/rng.h"
+#include "laws/constants.h"
+#include "scenario/internal.h"
 #include "schema/json.h"
 #include "test_forecaster.h"
 #include "tilecast/error.h"
@@ -130,6 +132,40 @@ void expect_near(double a, double b, const std::string& what) {
   EXPECT_LE(std::abs(a - b), kRounding * std::max(std::abs(a), std::abs(b))) << what;
 }
 
+/// Power lies between that of an idle board and its limit, at a clock between the lowest and the
+/// highest; energy is power times time. Costs are energy and GPU time times their prices, to the
+/// digit.
+void check_power(const std::optional<PowerForecast>& power, const GpuRef& of,
+                 const EnergyTerms& prices, const std::string& what) {
+  if (!power) return;
+  const PowerForecast& p = *power;
+  const double boost_hz = of.content->device.gpu().boost_clock_hz;
+  expect_interval(p.power_w.low, p.power_w, p.power_w.high, what + ": power");
+  expect_interval(p.energy_j.low, p.energy_j, p.energy_j.high, what + ": energy");
+  EXPECT_GE(p.power_w.low, p.idle_w) << what;
+  EXPECT_LE(p.power_w.high, p.limit_w) << what;
+  EXPECT_LE(p.clock_hz, boost_hz * (1 + kRounding)) << what;
+  EXPECT_GE(p.clock_hz, bundled_laws().power.lowest_clock_share * boost_hz * (1 - kRounding))
+      << what;
+  EXPECT_GE(p.coverage_ratio, 0) << what;
+  EXPECT_LE(p.coverage_ratio, 1 + kRounding) << what;
+  ASSERT_EQ(p.energy_cost.has_value(), prices.price_per_kwh.has_value()) << what;
+  if (p.energy_cost) {
+    EXPECT_EQ(*p.energy_cost, *prices.price_per_kwh * (p.energy_j / 3.6e6)) << what;
+  }
+  ASSERT_EQ(p.carbon_g.has_value(), prices.carbon_g_per_kwh.has_value()) << what;
+  if (p.carbon_g) {
+    EXPECT_EQ(*p.carbon_g, *prices.carbon_g_per_kwh * (p.energy_j / 3.6e6)) << what;
+  }
+  EXPECT_EQ(p.gpu_cost.has_value(), prices.price_per_gpu_hour.has_value()) << what;
+}
+
+/// More work takes no less energy. Where time breaks that law, energy may.
+void compare_energy(Exceptions& law, const std::optional<PowerForecast>& smaller,
+                    const std::optional<PowerForecast>& larger, const std::string& what) {
+  if (smaller && larger) law.compare(smaller->energy_j, larger->energy_j, what);
+}
+
 void check_pass(const Forecast& f, const std::string& what) {
   expect_interval(f.latency_s.low, f.latency_s, f.latency_s.high, what);
   expect_kernels(f.kernels, what);
@@ -190,6 +226,14 @@ struct Draw {
   }
 };
 
+/// Prices change no time, so half of the requests have them.
+void draw_prices(Rng& rng, EnergyTerms& energy) {
+  const auto price = [&] { return 0.01 * static_cast<double>(1 + rng.below(1000)); };
+  if (rng.below(2) == 0) energy.price_per_gpu_hour = price();
+  if (rng.below(2) == 0) energy.price_per_kwh = price();
+  if (rng.below(2) == 0) energy.carbon_g_per_kwh = 100 * price();
+}
+
 Draw draw_pass(Rng& rng, const std::vector<std::string>& models,
                const std::vector<std::string>& gpus) {
   Draw request{pick(rng, models), pick(rng, gpus), {}};
@@ -203,6 +247,7 @@ Draw draw_pass(Rng& rng, const std::vector<std::string>& models,
   if (o.mode == Mode::kTraining)
     o.optimizer = pick<Optimizer>(
         rng, {Optimizer::kNone, Optimizer::kSgd, Optimizer::kAdam, Optimizer::kAdamW});
+  draw_prices(rng, o.energy);
   return request;
 }
 
@@ -210,7 +255,7 @@ TEST(Properties, OfPassesHoldForRandomRequests) {
   Rng rng(20261121);
   const std::vector<std::string> models = all_models(), gpus = all_gpus();
   Exceptions batch{"a larger batch takes no less time"},
-      length{"longer sequences take no less time"};
+      length{"longer sequences take no less time"}, energy{"more work takes no less energy"};
   int done = 0, refusals = 0;
   while (done < kDraws && !HasFatalFailure()) {
     const Draw request = draw_pass(rng, models, gpus);
@@ -225,6 +270,7 @@ TEST(Properties, OfPassesHoldForRandomRequests) {
     }
     ++done;
     check_pass(f, what);
+    check_power(f.power, gpu(request.gpu), request.options.energy, what);
     EXPECT_EQ(to_json(f), to_json(forecast(request.options))) << what;
     Request options = request.options;
     options.execution.predictor = PredictorKind::kRoofline;
@@ -233,18 +279,28 @@ TEST(Properties, OfPassesHoldForRandomRequests) {
     options.batch *= 2;
     if (Forecast more; !refused([&] { more = forecast(options); })) {
       batch.compare(f.latency_s, more.latency_s, what);
+      compare_energy(energy, f.power, more.power, what);
       EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
+    }
+    options = request.options;
+    if (f.power) options.energy.power_cap_w = std::floor(0.6 * f.power->limit_w);
+    if (Forecast capped; f.power && !refused([&] { capped = forecast(options); })) {
+      check_power(capped.power, gpu(request.gpu), options.energy, what + ", capped");
+      EXPECT_GE(capped.latency_s, f.latency_s * (1 - kRounding)) << what;
+      EXPECT_LE(capped.power->power_w.high, *options.energy.power_cap_w) << what;
     }
     options = request.options;
     options.seq = 2 * *options.seq;
     if (Forecast more; !refused([&] { more = forecast(options); })) {
       length.compare(f.latency_s, more.latency_s, what);
+      compare_energy(energy, f.power, more.power, what);
       EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
     }
   }
   fmt::print("{} requests forecast, {} refused\n", done, refusals);
   batch.expect_few();
   length.expect_few();
+  energy.expect_few();
 }
 
 Draw draw_prompt(Rng& rng, const std::vector<std::string>& models,
@@ -260,6 +316,7 @@ Draw draw_prompt(Rng& rng, const std::vector<std::string>& models,
   o.execution.kv_dtype = pick<std::string>(rng, {"", "", "fp8"});
   o.execution.software =
       pick<Software>(rng, {software_of("vllm"), software_of("sglang"), software_of("trtllm")});
+  draw_prices(rng, o.energy);
   return request;
 }
 
@@ -283,7 +340,7 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
   Rng rng(20261122);
   const std::vector<std::string> models = all_models(), gpus = all_gpus();
   Exceptions batch{"a larger batch takes no less time"},
-      length{"a longer prompt takes no less time"};
+      length{"a longer prompt takes no less time"}, energy{"more work takes no less energy"};
   int done = 0, refusals = 0;
   while (done < kPromptRequests && !HasFatalFailure()) {
     const Draw request = draw_prompt(rng, models, gpus);
@@ -298,17 +355,20 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
     }
     ++done;
     check_prompt(f, what);
+    check_power(f.power, gpu(request.gpu), request.options.energy, what);
     EXPECT_EQ(to_json(f), to_json(forecast(request.options))) << what;
     Request options = request.options;
     options.batch *= 2;
     if (GenerationForecast more; !refused([&] { more = forecast(options); })) {
       batch.compare(f.request.value, more.request.value, what);
+      compare_energy(energy, f.power, more.power, what);
       EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
     }
     options = request.options;
     options.prompt *= 2;
     if (GenerationForecast more; !refused([&] { more = forecast(options); })) {
       length.compare(f.request.value, more.request.value, what);
+      compare_energy(energy, f.power, more.power, what);
       // A prefill step takes whole prompts while they fit into its tokens. With longer ones, fewer
       // may fit, and the step's activations are smaller; all else grows.
       EXPECT_GE(more.memory.peak_bytes - more.memory.activations_bytes,
@@ -332,6 +392,7 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
   fmt::print("{} requests forecast, {} refused\n", done, refusals);
   batch.expect_few();
   length.expect_few();
+  energy.expect_few();
 }
 
 }  // namespace

@@ -110,11 +110,29 @@ def check(program: str, options: list) -> str:
     return f"{sum(map(len, tracks.values()))} slices on {len(tracks)} streams of {len(ranks)} ranks, {step_us / 1e3:.1f} ms"
 
 
+def check_profile(program: str) -> str:
+    """A profile of PyTorch: as it was measured, and as it is carried to another GPU."""
+    profile = Path(__file__).resolve().parent / "data/profiler_trace.json.gz"
+    with tempfile.TemporaryDirectory() as folder:
+        trace = Path(folder) / "trace.json"
+        command = [program, "forecast", str(profile), "--gpu", "B200", "--format", "json", "--timeline-trace", str(trace)]
+        report = json.loads(subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout)
+        document = json.loads(trace.read_text())
+    tracks = slices_of([event for event in document["traceEvents"] if event["name"] != "process_sort_index"])
+    for pid, span_s in ((1, report["span_s"]), (2, report["carried"]["span_s"])):
+        slices = [s for (process, _), all_slices in tracks.items() if process == pid for s in all_slices]
+        last = max(end for _, end in slices)
+        assert abs(last - 1e6 * span_s) < TOLERANCE_US, f"process {pid} ends at {last} us, the span is {span_s} s"
+    return f"{sum(map(len, tracks.values()))} slices, {1e3 * report['span_s']:.1f} ms, there {1e3 * report['carried']['span_s']:.1f} ms"
+
+
 def main() -> int:
     failed = 0
-    for name, options in STEPS.items():
+    checks = {name: lambda options=options: check(sys.argv[1], options) for name, options in STEPS.items()}
+    checks["a profile"] = lambda: check_profile(sys.argv[1])
+    for name, one in checks.items():
         try:
-            print(f"ok      {name}: {check(sys.argv[1], options)}")
+            print(f"ok      {name}: {one()}")
         except (AssertionError, subprocess.CalledProcessError) as error:
             failed += 1
             print(f"FAILED  {name}: {error}")

@@ -49,6 +49,7 @@ struct PoolKind {
   std::string cluster;  ///< whose GPUs they are; "": jobs of several GPUs have no links
   int64_t gpus = 0;
   std::optional<double> price_per_gpu_hour;
+  std::optional<GpuPrice> gpu_price = {};  ///< where that is from a list or a table
   /// How many times as long as `loader_s` of all jobs the hosts of these GPUs take.
   double host_factor = 1;
 };
@@ -171,6 +172,7 @@ struct PoolUse {
   std::string gpu, gpu_name;
   int64_t gpus = 0;
   std::optional<double> price_per_gpu_hour;
+  std::optional<GpuPrice> gpu_price;
   double used_gpus = 0;
 
   double utilization() const { return gpus > 0 ? used_gpus / static_cast<double>(gpus) : 0; }
@@ -183,6 +185,8 @@ struct PoolUse {
     field("gpu_name", "", "the product name", &Self::gpu_name);
     field("gpus", "", "of the pool", &Self::gpus);
     field("price_per_gpu_hour", "", "null: not given", &Self::price_per_gpu_hour);
+    field.if_set("gpu_price", "", "the row of that price, where prices are by GPU",
+                 &Self::gpu_price);
     field("used_gpus", "", "mean number in use until the last job ends", &Self::used_gpus);
     field("utilization", "", "of them in use", [](const Self& x) { return x.utilization(); });
   }

@@ -83,6 +83,11 @@ class Forecaster {
   std::vector<StepOperation> step_operations(const ModelRef& model, const GpuRef& gpu,
                                              const Request& request) const;
 
+  /// Power over a pass or training step, or over a minute of a server under load: one in the middle
+  /// of the run, all of a shorter one. Throws Error, also where power is not forecast.
+  PowerTimeline power_timeline(const ModelRef& model, const GpuRef& gpu,
+                               const Request& request) const;
+
   /// The largest batch whose peak memory fits into the device; nullopt if not even one sequence
   /// fits, or if the graph fixes the batch.
   std::optional<int64_t> largest_batch(const ModelRef& model, const GpuRef& gpu,

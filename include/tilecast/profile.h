@@ -113,9 +113,12 @@ struct TracedStep {
 
 /// The trace on another GPU.
 struct CarriedTrace {
-  std::string gpu, gpu_name, host;
+  std::string gpu, gpu_name, host, cluster;
   Interval kernels_s, span_s;
   double unknown_share = 0;
+  int64_t traced_batch = 0, batch = 0;
+  std::string traced_dtype, dtype;
+  double kept_share = 0;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -131,6 +134,21 @@ struct CarriedTrace {
     field("unknown_share", "",
           "share of the measured time that was carried by the ratio of bandwidths alone",
           &Self::unknown_share);
+    field("cluster", "", "of the collectives; empty: they take their measured time",
+          &Self::cluster);
+    field("traced_batch", "",
+          "leading size that the activations of the trace have in common; 0: the batch is not "
+          "changed",
+          &Self::traced_batch);
+    field("batch", "", "the same there", &Self::batch);
+    field("traced_dtype", "",
+          "dtype in which the trace's products take most of their time; empty: it is not changed",
+          &Self::traced_dtype);
+    field("dtype", "", "the same there", &Self::dtype);
+    field("kept_share", "",
+          "share of the measured time of operators that do not say how another batch or dtype "
+          "changes them: they are carried as they are",
+          &Self::kept_share);
   }
 };
 
@@ -145,6 +163,7 @@ struct TraceReport {
   int64_t kernels = 0, streams = 0, graph_kernels = 0;
   std::vector<TracedOperator> operators;
   double gain_s = 0, forecast_share = 0, unknown_share = 0;
+  int64_t memory_peak_bytes = 0, memory_reserved_bytes = 0;
   std::optional<CarriedTrace> carried;
   std::vector<std::string> assumptions, warnings;
 
@@ -176,7 +195,13 @@ struct TraceReport {
           &Self::forecast_share);
     field("unknown_share", "", "share that is measured only, without copies and collectives",
           &Self::unknown_share);
-    field.if_set("carried", "", "the trace on another GPU", &Self::carried);
+    field("memory_peak_bytes", "bytes",
+          "most that tensors had of one GPU's memory; 0: the trace does not state it",
+          &Self::memory_peak_bytes);
+    field("memory_reserved_bytes", "bytes", "most that PyTorch's allocator held of it",
+          &Self::memory_reserved_bytes);
+    field.if_set("carried", "", "the trace on another GPU, or with another batch or dtype",
+                 &Self::carried);
     field("assumptions", "", "what matters to the numbers", &Self::assumptions);
     field("warnings", "", "what is not certain, and what to do", &Self::warnings);
   }
@@ -187,20 +212,40 @@ struct TraceQuery {
   std::string path;  ///< .json or .json.gz
   /// The GPU that it was made on; not given: the trace names it.
   std::optional<GpuRef> traced;
-  std::optional<GpuRef> gpu;  ///< the GPU to carry it to
+  std::optional<GpuRef> gpu;  ///< the GPU to carry it to; not given with a change: its own
   /// How often faster the host is there; infinity: all kernels are launched in time, as from a
   /// CUDA graph. At least 0.001.
   double host_speed = 1;
   /// A trace of the same program on the other GPU, whose host, launches and kernels are replayed
   /// with the carried times; "": this trace.
   std::string host_trace;
+  /// Samples of a step over those of the trace.
+  double batch_factor = 1;
+  /// "bf16", "fp16", "fp32" or "tf32" of the tensors that have the dtype of the trace's products;
+  /// "": as in the trace.
+  std::string dtype;
+  /// Id, alias or file of the cluster whose links the collectives take; "": as measured.
+  std::string cluster;
+};
+
+/// The operations of a trace as they were measured and as they are carried, for ui.perfetto.dev.
+struct TracedTimeline {
+  std::string json;
 };
 
 /// What the trace shows, beside what it should take. Kernels are forecast with the forecaster's
-/// weights and bounded by the 80 % interval. Throws Error{kInput} for what is no trace, or one
-/// without work of a GPU to carry; Error{kNotFound} for no such file; Error{kUnsupported} for more
-/// events than a trace may have.
+/// weights and bounded by the 80 % interval. Throws Error{kInput} for what is no trace, one without
+/// work of a GPU to carry, or one whose operators show no batch that such a factor changes to a
+/// whole number; Error{kNotFound} for no such file; Error{kUnsupported} for more events than a
+/// trace may have.
 TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query);
+
+/// The same as a timeline: kernels by stream and calls of the runtime by thread, measured, and if
+/// the trace is carried, beside it as it is there. Throws as `report_trace`.
+TracedTimeline timeline_of_trace(const Forecaster& forecaster, const TraceQuery& query);
+
+/// Whether a path names a trace of a profiler, by its name or the beginning of its text.
+bool is_profiler_trace(const std::string& path);
 
 /// Two traces operator by operator: `a` with each operator's time in `b` as what it is carried to.
 /// Operators are matched by their work (kind, dtype, FLOPs, bytes and sizes of their kernels);

@@ -64,6 +64,9 @@ struct Load {
   /// an answer and the next turn. A turn's prompt has all that was said before.
   int64_t session_turns = 1;
   double session_turn_delay_s = 0;
+  /// Conversations with a rate: requests that are simulated first and not counted. Default: until
+  /// conversations end as often as they begin.
+  std::optional<int64_t> warmup_request_count;
   /// Tokens that come before each conversation, one of `num_prefixes` system prompts.
   int64_t prefix_len = 0, num_prefixes = 1;
   int64_t hash_block_size = 512;  ///< tokens of a block of TraceRequest::hash_ids
@@ -219,6 +222,12 @@ struct PrefillPool {
   KvTransfer transfer = KvTransfer::kAfterPrefill;
 };
 
+/// Servers that run the vision tower only. All others get the tokens of images from them.
+struct EncodePool {
+  int64_t workers = 0;  ///< 0: the tower runs before the prefill, on the same GPUs
+  int64_t tp = 1;       ///< of each worker
+};
+
 /// Several tokens in a step of a sequence: a draft of `tokens` tokens is made, and the model checks
 /// them all at once.
 struct Speculation {
@@ -249,7 +258,34 @@ struct Deployment {
   Router router = Router::kLeastLoaded;
   All2All all2all = All2All::kAllGather;
   PrefillPool prefill;
+  EncodePool encode;
   Speculation speculation;
+};
+
+/// The price of a GPU by a list or a price table (docs/reference/price_tables.md).
+struct GpuPrice {
+  double price_per_gpu_hour = 0;
+  std::string gpu;       ///< a GPU or a cluster, as the row names it; "": one number is for all
+  std::string table;     ///< name or file; "": no table
+  std::string currency;  ///< "USD"; "": not stated, also the next two
+  std::string date, source;
+
+  /// A source that begins with this word is none.
+  bool is_guess() const { return source.starts_with("guess"); }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = GpuPrice;
+    field.is("GpuPrice", "The row of a list or a price table that a cost follows from.");
+    field("table", "", "name or file of the table; empty: a list of the request", &Self::table);
+    field("gpu", "", "GPU or cluster, as the row names it", &Self::gpu);
+    field("price_per_gpu_hour", "", "of one GPU", &Self::price_per_gpu_hour);
+    field("currency", "", "empty: not stated", &Self::currency);
+    field("date", "", "of the price; empty: not stated", &Self::date);
+    field("guess", "", "the price has no source that can be looked up",
+          [](const Self& x) { return x.is_guess(); });
+    field("source", "", "of the price; empty: not stated", &Self::source);
+  }
 };
 
 /// The power that a GPU may draw, and what electricity and GPUs cost. No price is made up.
@@ -258,6 +294,10 @@ struct EnergyTerms {
       power_cap_w;              ///< of each GPU (`nvidia-smi -pl`); default: the board's limit
   bool best_power_cap = false;  ///< in its place: the cap with the least energy
   std::optional<double> price_per_gpu_hour, price_per_kwh, carbon_g_per_kwh;
+  /// In place of price_per_gpu_hour, by GPU: a list ("H100=2.5,A100=1.2"), a file, or the name of a
+  /// price table; "": not given.
+  std::string gpu_prices = {};
+  std::optional<GpuPrice> gpu_price = {};  ///< the GPU's, once it is looked up
 };
 
 /// One request: what is forecast and how it is executed. Fields that do not apply to the kind of

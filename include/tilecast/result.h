@@ -355,7 +355,7 @@ struct Memory {
     field(
         "fits", "",
         "whether the peak does, without fragmentation; of a server, with the longest request, and "
-        "that prefill workers fit",
+        "that prefill and encode workers fit",
         &Self::fits);
     field("largest_batch", "",
           "the largest batch that fits; of a server, sequences of full length; null: none, or not "
@@ -533,6 +533,74 @@ struct ParallelForecast {
   }
 };
 
+/// What a GPU draws from a time on.
+struct PowerPoint {
+  double start_s = 0, power_w = 0;
+  std::string what;  ///< "forward", "decode of 32 sequences"; "": it waits
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PowerPoint;
+    field.is("PowerPoint", "What a GPU draws from a time on.");
+    field("start_s", "s", "until the next point, or the end", &Self::start_s);
+    field("power_w", "W", "mean of that time", &Self::power_w);
+    field("what", "", "the GPU computes; empty: it waits", &Self::what);
+  }
+};
+
+/// The points of one rank.
+struct RankPower {
+  int64_t rank = 0;
+  std::vector<PowerPoint> points;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = RankPower;
+    field.is("RankPower", "Power of one rank's GPU over time.");
+    field("rank", "", "number of the rank", &Self::rank);
+    field("points", "", "in the order of time", &Self::points);
+  }
+};
+
+/// Power of GPUs over a pass, a training step, or a minute of a server under load.
+struct PowerTimeline {
+  std::string model, gpu, gpu_name;
+  std::string work;  ///< "forward pass", "training step", "server under load"
+  double seconds = 0;
+  double limit_w = 0, idle_w = 0;
+  std::vector<RankPower> ranks;
+
+  /// Mean over the time and the ranks.
+  double mean_w() const {
+    double joules = 0;
+    for (const RankPower& rank : ranks) {
+      for (size_t i = 0; i < rank.points.size(); ++i) {
+        const double end_s = i + 1 < rank.points.size() ? rank.points[i + 1].start_s : seconds;
+        joules += (end_s - rank.points[i].start_s) * rank.points[i].power_w;
+      }
+    }
+    return ranks.empty() || seconds <= 0 ? 0 : joules / seconds / static_cast<double>(ranks.size());
+  }
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = PowerTimeline;
+    field.is_document("PowerTimeline",
+                      "Power of GPUs over a pass, a training step, or a minute of a server under "
+                      "load.");
+    field("model", "", "name of the model", &Self::model);
+    field("gpu", "", "id of the GPU", &Self::gpu);
+    field("work", "", "what is computed", &Self::work,
+          {"forward pass", "training step", "server under load"});
+    field("seconds", "s", "how long", &Self::seconds);
+    field("mean_w", "W", "over that time and the ranks", [](const Self& x) { return x.mean_w(); });
+    field("idle_w", "W", "of a GPU that holds its clock and computes nothing", &Self::idle_w);
+    field("limit_w", "W", "the limit of the board, or the option `power_cap_w`", &Self::limit_w);
+    field("ranks", "", "one rank of each kind; of servers the first of the first replica",
+          &Self::ranks);
+  }
+};
+
 /// One operation of a training step over several ranks.
 struct StepOperation {
   std::string name;
@@ -684,6 +752,7 @@ struct PowerForecast {
   double coverage_ratio = 0;
   std::optional<double> energy_per_token_j, tokens_per_kwh;
   std::optional<double> gpu_cost, energy_cost, carbon_g, cost_per_million_tokens;
+  std::optional<GpuPrice> gpu_price;
   std::optional<double> server_energy_j, facility_energy_j, facility_energy_cost;
 
   template <typename Fields>
@@ -719,6 +788,8 @@ struct PowerForecast {
     field("cost_per_million_tokens", "",
           "both costs, as far as prices were given; null: no price, or the input is not tokens",
           &Self::cost_per_million_tokens);
+    field.if_set("gpu_price", "", "the row that gpu_cost follows from, where prices are by GPU",
+                 &Self::gpu_price);
     field("server_energy_j", "J",
           "of the nodes beside their GPUs, by `server_w` of the cluster file, in the share of "
           "their GPUs that take part; null: the file does not state it",
@@ -999,7 +1070,8 @@ struct VisionForecast {
           "of the whole tower with its projector, beside the language model's parameters",
           &Self::parameters);
     field("weights_bytes", "bytes",
-          "of one rank; part of the memory's weights_bytes, also without images",
+          "of one rank; part of the memory's weights_bytes, also without images, unless encode "
+          "workers have the tower",
           &Self::weights_bytes);
     field("images", "", "of each prompt; 0: the tower does not run", &Self::images);
     field("image_side", "pixels", "after the processor's resizing; 0: no images",
@@ -1007,7 +1079,10 @@ struct VisionForecast {
     field("image_tokens", "tokens", "that one image adds to the prompt", &Self::image_tokens);
     field("prompt_tokens", "tokens", "that all images add to a prompt", &Self::prompt_tokens);
     field("images_together", "", "images that the tower gets at once, at most", &Self::together);
-    field("time", "", "of the tower for all prompts; part of time_to_first_token", &Self::time);
+    field("time", "",
+          "of the tower for all prompts; part of time_to_first_token; of encode workers, on the "
+          "one with the most images",
+          &Self::time);
     field("step", "", "one run of the tower; null: no images",
           [](const Self& x) { return x.images > 0 ? &x.step : nullptr; });
   }
@@ -1076,6 +1151,39 @@ struct PrefillPoolForecast {
           &Self::transfer_s);
     field("mean_transfer_s", "s", "the same, mean of all requests, with waiting for the link",
           &Self::mean_transfer_s);
+  }
+};
+
+/// The workers that run the vision tower only.
+struct EncodePoolForecast {
+  int64_t workers = 0;
+  int64_t tp = 1;
+  int64_t gpus = 0;
+  int64_t peak_bytes = 0;
+  int64_t images_together = 0;
+  double mean_images = 0;
+  double busy_share = 0;
+  double transfer_s = 0, mean_encode_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = EncodePoolForecast;
+    field.is("EncodePool", "The workers that run the vision tower only.");
+    field("workers", "", "how many", &Self::workers);
+    field("tp", "", "of each", &Self::tp);
+    field("gpus", "", "of each", &Self::gpus);
+    field("peak_bytes", "bytes", "memory of one of their ranks", &Self::peak_bytes);
+    field("images_together", "", "images in a run, at most", &Self::images_together);
+    field("mean_images", "", "images in a run, mean", &Self::mean_images);
+    field("busy_share", "", "of the time that a worker works", &Self::busy_share);
+    field("transfer_s", "s",
+          "from the end of the runs for one prompt to a server's having its images' tokens, on an "
+          "idle link",
+          &Self::transfer_s);
+    field("mean_encode_s", "s",
+          "from a request's coming to a server's having its images' tokens, mean of all requests "
+          "with images, with all waiting",
+          &Self::mean_encode_s);
   }
 };
 
@@ -1218,6 +1326,7 @@ struct GenerationForecast {
     int64_t cache_tokens = 0;
     int64_t most_sequences = 0;
     int64_t most_in_flight = 0;
+    int64_t warmup_requests = 0;
     ServerMetrics all;
     std::optional<ServerMetrics> steady;
     /// The steady part, or the whole run where there is none.
@@ -1233,6 +1342,7 @@ struct GenerationForecast {
     bool keeps_up = true;
     int64_t replicas = 1;
     std::optional<PrefillPoolForecast> prefill_pool;
+    std::optional<EncodePoolForecast> encode_pool;
     /// Of prefill workers, if there are any.
     std::optional<PrefixCacheForecast> prefix_cache;
     std::vector<TracedRequest> traced;  ///< empty: the requests came from no trace
@@ -1251,8 +1361,12 @@ struct GenerationForecast {
       field("concurrency", "", "requested number of clients; null: not given",
             [](const Self& x) { return x.concurrency > 0 ? &x.concurrency : nullptr; });
       field("trace", "", "the requests came from a file", &Self::trace);
-      field("requests", "", "number of simulated requests",
+      field("requests", "", "number of simulated requests that are counted",
             [](const Self& x) { return x.all.requests; });
+      field("warmup_requests", "",
+            "requests that were sent before those: conversations with a rate begin without the "
+            "turns before them",
+            &Self::warmup_requests);
       field("max_num_seqs", "", "sequences in a step of one data-parallel rank, at most",
             &Self::max_num_seqs);
       field("max_num_batched_tokens", "tokens", "in a step of one data-parallel rank, at most",
@@ -1274,9 +1388,10 @@ struct GenerationForecast {
       field("goodput_requests_per_s", "1/s",
             "requests that met the limits, over the whole run; null: no limits",
             &Self::goodput_requests_per_s);
-      field("gpus", "", "of all servers, prefill workers included", &Self::gpus);
+      field("gpus", "", "of all servers, prefill and encode workers included", &Self::gpus);
       field("replicas", "", "equal servers behind a router", &Self::replicas);
       field("prefill_pool", "", "workers that compute prompts only", &Self::prefill_pool);
+      field("encode_pool", "", "workers that run the vision tower only", &Self::encode_pool);
       field("tokens_per_s_per_gpu", "1/s", "output tokens",
             [](const Self& x) { return x.all.output_tokens_per_s / static_cast<double>(x.gpus); });
       field("total_tokens_per_s_per_gpu", "1/s", "prompt and output tokens",
@@ -1348,7 +1463,7 @@ struct GenerationForecast {
     field("pp", "", "pipeline stages, which share the layers", &Self::pp);
     field("dp", "", "data-parallel ranks of attention in one server", &Self::dp);
     field("ep", "", "expert-parallel ranks", &Self::ep);
-    field("gpus", "", "GPUs of all servers, prefill workers included", &Self::gpus);
+    field("gpus", "", "GPUs of all servers, prefill and encode workers included", &Self::gpus);
     field("dtype", "", "dtype or quantization scheme of the weights", &Self::dtype);
     field("dtype_source", "",
           "where the dtype comes from: asked, default, graph, or the field or file of the "
@@ -1380,13 +1495,13 @@ struct GenerationForecast {
           "whole run where it has none",
           [](const Self& x) { return x.all_tokens_per_s(); });
     field("tokens_per_s_per_gpu", "1/s",
-          "the same per GPU: under load of all servers and prefill workers, else of one server",
+          "the same per GPU: under load of all servers and workers, else of one server",
           [](const Self& x) {
             return x.all_tokens_per_s() / static_cast<double>(x.serving ? x.gpus : x.ranks);
           });
     field("flops", "FLOP",
           "work of one rank, with `skew` of the one with the busiest experts; with a pipeline the "
-          "mean over its stages",
+          "mean over its stages; without that of encode workers",
           &Self::flops);
     field("bytes", "bytes", "memory traffic of one rank", &Self::bytes);
     field("utilization_ratio", "",

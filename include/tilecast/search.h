@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -219,6 +220,7 @@ struct GpuComparison {
   int64_t gpus_each = 1;
   std::vector<std::string> assumptions;
   std::vector<ComparedGpu> gpus;
+  std::vector<GpuPrice> prices;  ///< of the rows that have one, where prices are by GPU
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -234,8 +236,10 @@ struct GpuComparison {
     field("gpus", "",
           "those that fit, then those that do not, then those without a forecast; servers that "
           "keep up with the load come before those that do not, a higher goodput before a lower "
-          "one; else the fastest first",
+          "one; else the fastest first, or where prices are by GPU the cheapest",
           &Self::gpus);
+    field.if_set("gpu_prices", "", "the rows that costs follow from, where prices are by GPU",
+                 [](const Self& x) { return x.prices.empty() ? nullptr : &x.prices; });
     field.options(&Self::request);
   }
 };
@@ -401,8 +405,9 @@ struct TrainingQuery {
   double memory_reserve = kMemoryReserve;
   static constexpr double kMemoryReserve = 0.1;
   std::optional<double> price_per_gpu_hour;
-  int threads = 0;             ///< 0: one for each core that the process may use
-  ShowProgress show_progress;  ///< may be null
+  std::optional<GpuPrice> gpu_price = {};  ///< where that is from a list or a table
+  int threads = 0;                         ///< 0: one for each core that the process may use
+  ShowProgress show_progress;              ///< may be null
 };
 
 /// One configuration. Memory: of the rank that needs most.
@@ -488,6 +493,7 @@ struct TrainingPlan {
   int64_t device_bytes = 0;
   double memory_reserve = 0;
   std::optional<double> price_per_gpu_hour;
+  std::optional<GpuPrice> gpu_price;  ///< where that is from a list or a table
   PlanObjective objective = PlanObjective::kTime;
   /// Candidates that fit, the best first: of the layouts that are ranked (`ranked`) the best one
   /// each, in steps of what is certain, in a step the simplest first; then other simulated ones by
@@ -547,6 +553,8 @@ struct TrainingPlan {
     field("device_bytes", "bytes", "what programs see of a GPU's memory", &Self::device_bytes);
     field("objective", "", "what the best candidate has least of", &Self::objective);
     field("price_per_gpu_hour", "", "null: not given", &Self::price_per_gpu_hour);
+    field.if_set("gpu_price", "", "the row of that price, where prices are by GPU",
+                 &Self::gpu_price);
     field("winner", "", "of the first candidate; null: none fits", &Self::winner);
     field("launch", "", "commands that start the first candidate",
           [](const Self& x) { return launch_lines(x); });
@@ -708,11 +716,12 @@ std::string options_text(const TrainingCandidate& candidate);
 TrainingPlan plan_training(const Forecaster& forecaster, const ModelRef& model, const GpuRef& gpu,
                            const TrainingQuery& query);
 
-/// The price of an hour of each GPU, in the unit of the list: `text` is one number for all, a list
-/// ("H100=2.5,A100=1.2"), or a file: .json ({"H100": 2.5}) or .csv (columns gpu and
-/// price_per_gpu_hour). Throws OptionError for another text, Error{kInput} for a GPU without a
-/// price.
-std::vector<double> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus);
+/// The price of an hour of each GPU: `text` is one number for all, a list ("H100=2.5,A100=1.2"),
+/// the name of a price table, or a file: .json ({"H100": 2.5}) or .csv (a price table: columns gpu
+/// and price_per_gpu_hour, and currency, date and source). Throws OptionError for another text and
+/// an unknown table, Error{kInput} for a bad row, a GPU without a price and prices in several
+/// currencies.
+std::vector<GpuPrice> gpu_prices(const std::string& text, const std::vector<GpuRef>& gpus);
 
 /// The request that `Forecaster::forecast` needs for a candidate.
 Request request_of(const TrainingPlan& plan, const TrainingCandidate& candidate);
@@ -728,7 +737,7 @@ constexpr auto choice_words(Percentile) {
 struct ServingHardware {
   GpuRef gpu;
   std::string cluster;  ///< id, alias or file; "": nodes of the GPU
-  double price_per_gpu_hour = 0;
+  GpuPrice price = {};  ///< read where the query has prices
 };
 
 /// The values that a search may use; an empty list: all that docs/explanation/plans.md names.
@@ -751,6 +760,9 @@ struct ServingQuery {
   std::optional<double> ttft_s, tpot_s;
   Percentile percentile = Percentile::kP99;
   ServingSpace space;
+  /// kTime: most tokens/s for each GPU, or with prices for the money; with a rate or clients the
+  /// fewest GPUs, or the cheapest. kEnergy: least energy of a token. The other two are refused.
+  PlanObjective objective = PlanObjective::kTime;
   bool has_prices = false;
   /// All loads are simulated to their end.
   bool full_search = false;
@@ -797,9 +809,10 @@ struct ServingCandidate {
   /// Intervals of candidates that tables list: the first ones (ServingPlan::kListed), the front,
   /// the alternatives, and the best one of each kind of GPU; nullopt: all others.
   std::optional<ServingIntervals> intervals;
-  /// Of candidates that have intervals, where power is forecast: a GPU's mean, and of an output
-  /// token of all GPUs.
+  /// Where power is forecast: a GPU's mean, and of an output token of all GPUs. Of the best one of
+  /// each kind of GPU; with the objective energy of all that meet the limits.
   std::optional<double> power_w, energy_per_token_j;
+  Interval power_interval;  ///< of power_w
 
   int64_t gpus() const { return tp * pp * dp * (replicas + prefill_workers); }
 };
@@ -822,7 +835,8 @@ struct ServingHardwareRow;
 struct ServingPlan {
   std::string model;
   std::vector<std::string> gpu_ids, gpu_names, clusters;  ///< of each kind of hardware
-  std::vector<double> prices;                             ///< per hour; empty: not given
+  std::vector<GpuPrice> prices;                           ///< empty: not given
+  PlanObjective objective = PlanObjective::kTime;
   std::vector<int64_t> device_bytes;
   int64_t gpus = 0;
   int64_t prompt = 0, output = 0;  ///< means
@@ -876,19 +890,21 @@ struct ServingPlan {
     return misses || !(crosses(of.ttft, ttft_s) || crosses(of.tpot, tpot_s));
   }
   bool limited() const { return ttft_s.has_value() || tpot_s.has_value(); }
-  /// Whether the best candidates cost least; else they write most tokens for each GPU.
+  bool ranks_by_energy() const { return objective == PlanObjective::kEnergy; }
+  /// Whether the best candidates cost least; else they write most tokens for each GPU, or take
+  /// least energy.
   bool ranks_by_cost() const {
-    for (const double price : prices) {
-      if (price <= 0) return false;
+    for (const GpuPrice& price : prices) {
+      if (price.price_per_gpu_hour <= 0) return false;
     }
-    return !prices.empty();
+    return !prices.empty() && !ranks_by_energy();
   }
   /// Whether the load of all replicas is given, and the number of GPUs is the answer.
   bool sized() const { return clients > 0 || used.load.rate > 0; }
   /// Idle ones too, where their number is given.
   int64_t paid_gpus(const ServingCandidate& c) const { return sized() ? c.gpus() : gpus; }
   double price_per_hour(const ServingCandidate& c) const {
-    return prices[c.hardware] * static_cast<double>(paid_gpus(c));
+    return prices[c.hardware].price_per_gpu_hour * static_cast<double>(paid_gpus(c));
   }
   double cost_of_million_tokens(const ServingCandidate& c) const {
     constexpr double kSecondsPerHour = 3600, kTokens = 1e6;
@@ -896,8 +912,11 @@ struct ServingPlan {
   }
   /// What the best candidate has most of.
   double worth(const ServingCandidate& c) const {
+    constexpr double kUnknown = std::numeric_limits<double>::max();  // energy: comes last
+    if (ranks_by_energy()) return -c.energy_per_token_j.value_or(kUnknown);
     if (sized()) return -(ranks_by_cost() ? price_per_hour(c) : static_cast<double>(c.gpus()));
-    return ranks_by_cost() ? c.gpu_tokens_per_s / prices[c.hardware] : c.gpu_tokens_per_s;
+    return ranks_by_cost() ? c.gpu_tokens_per_s / prices[c.hardware].price_per_gpu_hour
+                           : c.gpu_tokens_per_s;
   }
 
   template <typename Fields>
@@ -916,6 +935,8 @@ struct ServingPlan {
     field("prompt", "tokens", "mean length", &Self::prompt);
     field("output", "tokens", "mean length", &Self::output);
     field("software", "", "whose kernels and scheduler", &Self::software);
+    field.if_set("objective", "", "what the best candidate has least of, where it is energy",
+                 [](const Self& x) { return x.ranks_by_energy() ? &x.objective : nullptr; });
     field("ttft_s", "s", "limit; null: none", &Self::ttft_s);
     field("tpot_s", "s", "limit; null: none", &Self::tpot_s);
     field("percentile", "", "of requests that the limits apply to", &Self::percentile);
@@ -962,6 +983,7 @@ struct ServingHardwareRow {
   std::string gpu;
   int64_t device_bytes = 0;
   std::optional<double> price_per_gpu_hour;
+  std::optional<GpuPrice> gpu_price;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -970,6 +992,8 @@ struct ServingHardwareRow {
     field("gpu", "", "id of the GPU", &Self::gpu);
     field("device_bytes", "bytes", "what programs see of its memory", &Self::device_bytes);
     field("price_per_gpu_hour", "", "null: not given", &Self::price_per_gpu_hour);
+    field.if_set("gpu_price", "", "the row of that price, where prices are by GPU",
+                 &Self::gpu_price);
   }
 };
 
@@ -1059,7 +1083,9 @@ struct ServingCandidateRow : ServingCandidate {
                  &Self::price_per_hour);
     field.if_set("cost_of_million_tokens", "", "in the unit of the price",
                  &Self::cost_of_million_tokens);
-    field.if_set("power_w", "W", "of one GPU; of the best row of each kind of GPU, as the next",
+    field.if_set("power_w", "W",
+                 "of one GPU; as the next, of the best row of each kind of GPU, or with the "
+                 "objective energy of all rows that meet the limits",
                  &Self::power_w);
     field.if_set("energy_per_token_j", "J", "of an output token, of all GPUs' boards",
                  &Self::energy_per_token_j);

@@ -82,6 +82,15 @@ std::string memory_table(const MemoryTimeline& timeline, const TableStyle& style
 /// A picture of the parts over time, with the peak's contents.
 std::string memory_svg(const MemoryTimeline& timeline);
 
+/// Mean, highest and lowest power of each rank, and by what it computes.
+std::string power_table(const PowerTimeline& timeline, const TableStyle& style);
+
+/// A picture of power over time, a panel for each rank.
+std::string power_svg(const PowerTimeline& timeline);
+
+/// Power over time in Chrome's trace format: a counter for each rank, and what it computes.
+std::string power_trace_json(const PowerTimeline& timeline);
+
 /// The operations of a step in Chrome's trace format, which Perfetto reads: a process for each
 /// rank, a thread for computing and one for communication; times in us.
 std::string step_trace_json(const std::vector<StepOperation>& operations);

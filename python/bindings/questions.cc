@@ -127,6 +127,9 @@ struct ToObject {
   py::object operator()(AcceleratorOccupancy&) const {
     return py::str(*view(reply.answer, "text"));
   }
+  py::object operator()(TracedTimeline& timeline) const {
+    return py::module_::import("json").attr("loads")(timeline.json);
+  }
   py::object operator()(DataFile& file) const { return py::str(file.json); }
   py::object operator()(SuggestedKernels& kernels) const { return py::str(kernels.csv); }
   template <typename T>

@@ -28,16 +28,16 @@ except ImportError as error:
 
 from ._core import (  # noqa: E402
     Forecaster, ForecastTable, __version__, allocate, calibrate, calibrate_pairs, clusters, collective, compare, compare_gpus, data_file, doctor,
-    evaluate, forecast, gpus, kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, shard, share, step_operations, suggest_kernels,
-    sweep, train, tune,
+    evaluate, forecast, gpus, kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, power_timeline, shard, share, step_operations, suggest_kernels,
+    sweep, trace_timeline, train, tune,
 )
 from ._errors import Error, InputError, InternalError, IoError, NotFoundError, UnsupportedError  # noqa: E402
 
 __all__ = [
     "Error", "ForecastTable", "Forecaster", "InputError", "InternalError", "IoError", "NotFoundError", "UnsupportedError",
     "__version__", "allocate", "calibrate", "calibrate_pairs", "clusters", "collective", "compare", "compare_gpus", "data_file", "doctor", "evaluate",
-    "forecast", "forecast_many", "gpus", "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "shard", "share", "step_operations",
-    "suggest_kernels", "sweep", "trace", "train", "tune",
+    "forecast", "forecast_many", "gpus", "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "power_timeline", "shard", "share", "step_operations",
+    "suggest_kernels", "sweep", "trace", "trace_timeline", "train", "tune",
 ]
 
 

@@ -121,6 +121,23 @@ class TrainingRun(Record):
     carbon_kg: float | None
     """null: `carbon_g_per_kwh` is not given [kg]"""
 
+class GpuPrice(Record):
+    """The row of a list or a price table that a cost follows from."""
+    table: str
+    """name or file of the table; empty: a list of the request"""
+    gpu: str
+    """GPU or cluster, as the row names it"""
+    price_per_gpu_hour: float
+    """of one GPU"""
+    currency: str
+    """empty: not stated"""
+    date: str
+    """of the price; empty: not stated"""
+    guess: bool
+    """the price has no source that can be looked up"""
+    source: str
+    """of the price; empty: not stated"""
+
 class Power(Record):
     """Power and energy of the GPUs' boards, and what they cost; servers and cooling have fields of their own."""
     power_w: float
@@ -157,6 +174,8 @@ class Power(Record):
     """of energy_j at `carbon_g_per_kwh`; null: not given [g]"""
     cost_per_million_tokens: float | None
     """both costs, as far as prices were given; null: no price, or the input is not tokens"""
+    gpu_price: GpuPrice | None
+    """the row that gpu_cost follows from, where prices are by GPU"""
     server_energy_j: float | None
     """of the nodes beside their GPUs, by `server_w` of the cluster file, in the share of their GPUs that take part; null: the file does not state it [J]"""
     facility_energy_j: float | None
@@ -228,7 +247,7 @@ class PassMemory(Record):
     margin_bytes: int
     """usable memory less peak; below 0 if it does not fit [bytes]"""
     fits: bool
-    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill workers fit"""
+    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill and encode workers fit"""
     largest_batch: int | None
     """the largest batch that fits; of a server, sequences of full length; null: none, or not computed"""
     at_peak: MemoryParts
@@ -517,7 +536,7 @@ class Memory(Record):
     margin_bytes: int
     """usable memory less peak; below 0 if it does not fit [bytes]"""
     fits: bool
-    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill workers fit"""
+    """whether the peak does, without fragmentation; of a server, with the longest request, and that prefill and encode workers fit"""
     largest_batch: int | None
     """the largest batch that fits; of a server, sequences of full length; null: none, or not computed"""
 
@@ -572,7 +591,7 @@ class Vision(Record):
     parameters: int
     """of the whole tower with its projector, beside the language model's parameters"""
     weights_bytes: int
-    """of one rank; part of the memory's weights_bytes, also without images [bytes]"""
+    """of one rank; part of the memory's weights_bytes, also without images, unless encode workers have the tower [bytes]"""
     images: int
     """of each prompt; 0: the tower does not run"""
     image_side: int
@@ -584,7 +603,7 @@ class Vision(Record):
     images_together: int
     """images that the tower gets at once, at most"""
     time: Interval
-    """of the tower for all prompts; part of time_to_first_token"""
+    """of the tower for all prompts; part of time_to_first_token; of encode workers, on the one with the most images"""
     step: Step | None
     """one run of the tower; null: no images"""
 
@@ -675,6 +694,27 @@ class PrefillPool(Record):
     mean_transfer_s: float
     """the same, mean of all requests, with waiting for the link [s]"""
 
+class EncodePool(Record):
+    """The workers that run the vision tower only."""
+    workers: int
+    """how many"""
+    tp: int
+    """of each"""
+    gpus: int
+    """of each"""
+    peak_bytes: int
+    """memory of one of their ranks [bytes]"""
+    images_together: int
+    """images in a run, at most"""
+    mean_images: float
+    """images in a run, mean"""
+    busy_share: float
+    """of the time that a worker works"""
+    transfer_s: float
+    """from the end of the runs for one prompt to a server's having its images' tokens, on an idle link [s]"""
+    mean_encode_s: float
+    """from a request's coming to a server's having its images' tokens, mean of all requests with images, with all waiting [s]"""
+
 class PrefixCache(Record):
     """What a server's prefix cache found, kept and lost."""
     hit_ratio: float
@@ -716,7 +756,9 @@ class Serving(Record):
     trace: bool
     """the requests came from a file"""
     requests: int
-    """number of simulated requests"""
+    """number of simulated requests that are counted"""
+    warmup_requests: int
+    """requests that were sent before those: conversations with a rate begin without the turns before them"""
     max_num_seqs: int
     """sequences in a step of one data-parallel rank, at most"""
     max_num_batched_tokens: int
@@ -738,11 +780,13 @@ class Serving(Record):
     goodput_requests_per_s: float | None
     """requests that met the limits, over the whole run; null: no limits [1/s]"""
     gpus: int
-    """of all servers, prefill workers included"""
+    """of all servers, prefill and encode workers included"""
     replicas: int
     """equal servers behind a router"""
     prefill_pool: PrefillPool | None
     """workers that compute prompts only"""
+    encode_pool: EncodePool | None
+    """workers that run the vision tower only"""
     tokens_per_s_per_gpu: float
     """output tokens [1/s]"""
     total_tokens_per_s_per_gpu: float
@@ -805,7 +849,7 @@ class GenerationForecast(_GenerationForecast):
     ep: int
     """expert-parallel ranks"""
     gpus: int
-    """GPUs of all servers, prefill workers included"""
+    """GPUs of all servers, prefill and encode workers included"""
     dtype: str
     """dtype or quantization scheme of the weights"""
     dtype_source: str
@@ -837,9 +881,9 @@ class GenerationForecast(_GenerationForecast):
     tokens_per_s: float
     """output tokens of all sequences; of a server under load, in its steady part, or of the whole run where it has none [1/s]"""
     tokens_per_s_per_gpu: float
-    """the same per GPU: under load of all servers and prefill workers, else of one server [1/s]"""
+    """the same per GPU: under load of all servers and workers, else of one server [1/s]"""
     flops: int
-    """work of one rank, with `skew` of the one with the busiest experts; with a pipeline the mean over its stages [FLOP]"""
+    """work of one rank, with `skew` of the one with the busiest experts; with a pipeline the mean over its stages; without that of encode workers [FLOP]"""
     bytes: int
     """memory traffic of one rank [bytes]"""
     utilization_ratio: float
@@ -1089,7 +1133,9 @@ class GpuComparison(Record):
     assumptions: list[str]
     """what matters to the numbers, as in a forecast; of the first GPU given"""
     gpus: list[ComparedGpu]
-    """those that fit, then those that do not, then those without a forecast; servers that keep up with the load come before those that do not, a higher goodput before a lower one; else the fastest first"""
+    """those that fit, then those that do not, then those without a forecast; servers that keep up with the load come before those that do not, a higher goodput before a lower one; else the fastest first, or where prices are by GPU the cheapest"""
+    gpu_prices: list[GpuPrice] | None
+    """the rows that costs follow from, where prices are by GPU"""
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
 
@@ -1257,6 +1303,43 @@ class MemoryTimeline(Record):
     """what programs see of the device's memory [bytes]"""
     fits: bool
     """the peak with workspace and framework"""
+
+class PowerPoint(Record):
+    """What a GPU draws from a time on."""
+    start_s: float
+    """until the next point, or the end [s]"""
+    power_w: float
+    """mean of that time [W]"""
+    what: str
+    """the GPU computes; empty: it waits"""
+
+class RankPower(Record):
+    """Power of one rank's GPU over time."""
+    rank: int
+    """number of the rank"""
+    points: list[PowerPoint]
+    """in the order of time"""
+
+class PowerTimeline(Record):
+    """Power of GPUs over a pass, a training step, or a minute of a server under load."""
+    schema_version: int
+    """of this schema"""
+    model: str
+    """name of the model"""
+    gpu: str
+    """id of the GPU"""
+    work: str
+    """what is computed"""
+    seconds: float
+    """how long [s]"""
+    mean_w: float
+    """over that time and the ranks [W]"""
+    idle_w: float
+    """of a GPU that holds its clock and computes nothing [W]"""
+    limit_w: float
+    """the limit of the board, or the option `power_cap_w` [W]"""
+    ranks: list[RankPower]
+    """one rank of each kind; of servers the first of the first replica"""
 
 class KernelExplanation(Record):
     """Why a kernel takes its time."""
@@ -1495,6 +1578,8 @@ class TrainingPlan(Record):
     """what the best candidate has least of"""
     price_per_gpu_hour: float | None
     """null: not given"""
+    gpu_price: GpuPrice | None
+    """the row of that price, where prices are by GPU"""
     winner: TrainingWinner | None
     """of the first candidate; null: none fits"""
     launch: list[LaunchLine]
@@ -1545,6 +1630,8 @@ class ServingHardware(Record):
     """what programs see of its memory [bytes]"""
     price_per_gpu_hour: float | None
     """null: not given"""
+    gpu_price: GpuPrice | None
+    """the row of that price, where prices are by GPU"""
 
 class ServingCandidate(Record):
     """A layout under a load of `concurrency` clients for each replica."""
@@ -1615,7 +1702,7 @@ class ServingCandidate(Record):
     cost_of_million_tokens: float | None
     """in the unit of the price"""
     power_w: float | None
-    """of one GPU; of the best row of each kind of GPU, as the next [W]"""
+    """of one GPU; as the next, of the best row of each kind of GPU, or with the objective energy of all rows that meet the limits [W]"""
     energy_per_token_j: float | None
     """of an output token, of all GPUs' boards [J]"""
     ttft_low_s: float | None
@@ -1657,6 +1744,8 @@ class ServingPlan(Record):
     """mean length [tokens]"""
     software: str
     """whose kernels and scheduler"""
+    objective: str | None
+    """what the best candidate has least of, where it is energy"""
     ttft_s: float | None
     """limit; null: none [s]"""
     tpot_s: float | None
@@ -2587,6 +2676,18 @@ class CarriedTrace(Record):
     """80 % interval [s]"""
     unknown_share: float
     """share of the measured time that was carried by the ratio of bandwidths alone"""
+    cluster: str
+    """of the collectives; empty: they take their measured time"""
+    traced_batch: int
+    """leading size that the activations of the trace have in common; 0: the batch is not changed"""
+    batch: int
+    """the same there"""
+    traced_dtype: str
+    """dtype in which the trace's products take most of their time; empty: it is not changed"""
+    dtype: str
+    """the same there"""
+    kept_share: float
+    """share of the measured time of operators that do not say how another batch or dtype changes them: they are carried as they are"""
 
 class TraceReport(Record):
     """What a trace of PyTorch's profiler shows."""
@@ -2634,8 +2735,12 @@ class TraceReport(Record):
     """share of the kernels' time that has a forecast"""
     unknown_share: float
     """share that is measured only, without copies and collectives"""
+    memory_peak_bytes: int
+    """most that tensors had of one GPU's memory; 0: the trace does not state it [bytes]"""
+    memory_reserved_bytes: int
+    """most that PyTorch's allocator held of it [bytes]"""
     carried: CarriedTrace | None
-    """the trace on another GPU"""
+    """the trace on another GPU, or with another batch or dtype"""
     assumptions: list[str]
     """what matters to the numbers"""
     warnings: list[str]
@@ -2730,6 +2835,8 @@ class PoolUse(Record):
     """of the pool"""
     price_per_gpu_hour: float | None
     """null: not given"""
+    gpu_price: GpuPrice | None
+    """the row of that price, where prices are by GPU"""
     used_gpus: float
     """mean number in use until the last job ends"""
     utilization: float
@@ -2999,7 +3106,7 @@ class ForecastKeywords(TypedDict, total=False):
     images: int | None
     image_size: int | None
     power_cap_w: float | str | None
-    price_per_gpu_hour: float | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
@@ -3058,6 +3165,7 @@ class ForecastKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3085,6 +3193,8 @@ class ForecastKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3113,7 +3223,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     images: int | None
     image_size: int | None
     power_cap_w: float | str | None
-    price_per_gpu_hour: float | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
@@ -3174,6 +3284,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3201,6 +3312,8 @@ class CompareGpusKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3229,7 +3342,125 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     images: int | None
     image_size: int | None
     power_cap_w: float | str | None
-    price_per_gpu_hour: float | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
+    price_per_kwh: float | None
+    carbon_g_per_kwh: float | None
+    mode: Literal["inference", "training"] | None
+    batch: int | None
+    seq: int | None
+    dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
+    attention: Literal["eager", "flash"] | None
+    fusion: Literal["none", "pointwise", "inductor"] | None
+    memory_format: Literal["channels-first", "channels-last"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    zero_grad: Literal["set-to-none", "zeros"] | None
+    loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    checkpointing: Literal["none", "selective", "full"] | None
+    recompute_modules: str | Sequence[str] | None
+    lora_rank: int | None
+    lora_targets: str | Sequence[str] | None
+    tokens: int | None
+    lora_dtype: Literal["as-model", "fp32"] | None
+    dim: str | Mapping[str, float] | None
+    skip_unsupported: bool | None
+    software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
+    software_version: str | None
+    host_launch_us: float | None
+    cluster: str | None
+    nodes: int | None
+    tp: int | None
+    pp: int | None
+    dp: int | None
+    cp: int | None
+    ep: int | None
+    skew: int | None
+    microbatches: int | None
+    micro_batch_size: int | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    num_layers_per_virtual_pipeline_stage: int | None
+    pipeline_layers: str | None
+    sequence_parallel: bool | Literal["on", "off"] | None
+    tp_comm_overlap: bool | Literal["on", "off"] | None
+    overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    expert_tensor_parallel_size: int | None
+    make_vocab_size_divisible_by: int | None
+    zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
+    bucket_cap_mb: float | None
+    overlap_grad_reduce: bool | Literal["on", "off"] | None
+    main_params_dtype: Literal["as-model", "fp32"] | None
+    slow_ranks: str | None
+    prompt: int | str | None
+    output: int | str | None
+    kv_dtype: Literal["bf16", "fp16", "fp32", "fp8", "int8"] | None
+    schedule: Literal["static", "continuous"] | None
+    rate: float | None
+    concurrency: int | None
+    trace: Path | None
+    requests: int | None
+    session_turns: int | None
+    session_turn_delay_s: float | None
+    warmup_request_count: int | None
+    prefix_len: int | None
+    num_prefixes: int | None
+    hash_block_size: int | None
+    max_num_seqs: int | None
+    max_num_batched_tokens: int | None
+    gpu_memory_utilization: float | None
+    max_model_len: int | None
+    prefix_hit_rate: float | None
+    enable_prefix_caching: bool | Literal["on", "off"] | None
+    kv_offloading_size: float | None
+    server_overhead_s: float | None
+    request_turn_us: float | None
+    ttft_s: float | None
+    tpot_s: float | None
+    cuda_graphs: bool | Literal["on", "off"] | None
+    count_cuda_graphs: bool | Literal["on", "off"] | None
+    step_overhead_us: float | None
+    sequence_overhead_us: float | None
+    all2all_backend: Literal["allgather_reducescatter", "deepep"] | None
+    replicas: int | None
+    router: Literal["round-robin", "least-loaded", "session"] | None
+    prefill_workers: int | None
+    prefill_tp: int | None
+    prefill_pp: int | None
+    prefill_dp: int | None
+    prefill_ep: int | None
+    kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
+    speculative_tokens: int | None
+    speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
+    acceptance_rate: float | None
+    draft_model: str | None
+    cudagraph_mode: Literal["full_decode_only", "full_and_piecewise"] | None
+    max_cudagraph_capture_size: int | None
+    moe_backend: Literal["auto", "marlin"] | None
+    async_scheduling: bool | Literal["on", "off"] | None
+    scheduler_recv_interval: int | None
+    num_continuous_decode_steps: int | None
+    batch_wait_timeout_iters: int | None
+    batch_wait_max_tokens_ratio: float | None
+    attention_dp_timeout_iters: int | None
+    attention_dp_batching_wait_iters: int | None
+    lora_adapters: int | None
+    lora_skew: float | None
+    max_loras: int | None
+    max_lora_rank: int | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class PowerTimelineKeywords(TypedDict, total=False):
+    predictor: Literal["learned", "roofline"] | None
+    clocks: float | str | None
+    host: Literal["fast", "typical", "slow"] | None
+    images: int | None
+    image_size: int | None
+    power_cap_w: float | str | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
@@ -3345,7 +3576,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     images: int | None
     image_size: int | None
     power_cap_w: float | str | None
-    price_per_gpu_hour: float | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
@@ -3406,6 +3637,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3433,6 +3665,8 @@ class StepOperationsKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3461,7 +3695,7 @@ class OccupancyKeywords(TypedDict, total=False):
     images: int | None
     image_size: int | None
     power_cap_w: float | str | None
-    price_per_gpu_hour: float | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
@@ -3522,6 +3756,7 @@ class OccupancyKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3549,6 +3784,8 @@ class OccupancyKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3582,7 +3819,7 @@ class CompareKeywords(TypedDict, total=False):
     images: int | None
     image_size: int | None
     power_cap_w: float | str | None
-    price_per_gpu_hour: float | None
+    price_per_gpu_hour: float | str | Mapping[str, float] | None
     price_per_kwh: float | None
     carbon_g_per_kwh: float | None
     mode: Literal["inference", "training"] | None
@@ -3643,6 +3880,7 @@ class CompareKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3670,6 +3908,8 @@ class CompareKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
@@ -3774,8 +4014,10 @@ class PlanKeywords(TypedDict, total=False):
     lora_targets: str | Sequence[str] | None
     clocks: float | str | None
     host: Literal["fast", "typical", "slow"] | None
+    power_cap_w: str | None
     num_gpus: int | None
     price_per_gpu_hour: float | str | Mapping[str, float] | None
+    objective: Literal["time", "cost", "memory", "energy"] | None
     full_search: bool | None
     tp: int | Sequence[int] | None
     pp: int | Sequence[int] | None
@@ -3793,10 +4035,8 @@ class PlanKeywords(TypedDict, total=False):
     bucket_cap_mb: float | None
     lora_dtype: Literal["as-model", "fp32"] | None
     predictor: Literal["learned", "roofline"] | None
-    power_cap_w: float | str | None
     price_per_kwh: float | None
     host_launch_us: float | None
-    objective: Literal["time", "cost", "memory", "energy"] | None
     memory_reserve: float | None
     top: int | None
     cp: int | Sequence[int] | None
@@ -3901,13 +4141,6 @@ class ShareKeywords(TypedDict, total=False):
     max_memory: int | str | None
     max_seconds: float | None
 
-class TraceKeywords(TypedDict, total=False):
-    traced_gpu: GpuLike | None
-    trace_host: str | None
-    beside: Path | None
-    max_memory: int | str | None
-    max_seconds: float | None
-
 class AllocateKeywords(TypedDict, total=False):
     objective: Literal["throughput", "makespan", "fairness", "finish-time", "cost", "deadline", "energy"] | None
     share: bool | None
@@ -3916,6 +4149,26 @@ class AllocateKeywords(TypedDict, total=False):
     price_per_gpu_hour: float | str | Mapping[str, float] | None
     host_factor: int | str | Sequence[int | str] | None
     threads: int | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class TraceKeywords(TypedDict, total=False):
+    cluster: Path | None
+    batch: str | None
+    dtype: Literal["bf16", "fp16", "fp32", "tf32"] | None
+    traced_gpu: GpuLike | None
+    trace_host: str | None
+    beside: Path | None
+    max_memory: int | str | None
+    max_seconds: float | None
+
+class TraceTimelineKeywords(TypedDict, total=False):
+    cluster: Path | None
+    batch: str | None
+    dtype: Literal["bf16", "fp16", "fp32", "tf32"] | None
+    traced_gpu: GpuLike | None
+    trace_host: str | None
+    beside: Path | None
     max_memory: int | str | None
     max_seconds: float | None
 
@@ -3989,6 +4242,7 @@ class Forecaster:
     def forecast(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[ForecastKeywords]) -> Forecast: ...
     def compare_gpus(self, model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, **options: Unpack[CompareGpusKeywords]) -> GpuComparison: ...
     def memory_timeline(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[MemoryTimelineKeywords]) -> MemoryTimeline: ...
+    def power_timeline(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PowerTimelineKeywords]) -> PowerTimeline: ...
     def step_operations(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[StepOperationsKeywords]) -> dict[str, Any]: ...
     def occupancy(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[OccupancyKeywords]) -> str: ...
     def compare(self, a: str, b: str, **options: Unpack[CompareKeywords]) -> Comparison: ...
@@ -4001,11 +4255,12 @@ class Forecaster:
     def plan(self, model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[PlanKeywords]) -> TrainingPlan: ...
     def evaluate(self, path: Path, gpu: str | None = None, **options: Unpack[EvaluateKeywords]) -> Evaluation | AcceleratorEvaluations | TuneEvaluations | SharingEvaluation | ServerEvaluation: ...
     def share(self, gpu: GpuLike, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
-    def trace(self, trace: Path, gpu: GpuLike | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
     @overload
     def allocate(self, jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
     @overload
     def allocate(self, jobs: Path, *, pool: int | str | Sequence[int | str], **options: Unpack[AllocateKeywords]) -> AllocationForecast: ...
+    def trace(self, trace: Path, gpu: GpuLike | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
+    def trace_timeline(self, trace: Path, gpu: GpuLike | None = None, **options: Unpack[TraceTimelineKeywords]) -> dict[str, Any]: ...
     def calibrate_pairs(self, gpu: GpuLike, *, pairs: Path, jobs: Path, output_file: Path, **options: Unpack[CalibratePairsKeywords]) -> PairCalibration: ...
 
 @overload
@@ -4022,6 +4277,7 @@ def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None
 def forecast(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ForecastKeywords]) -> Forecast: ...
 def compare_gpus(model: ModelLike, gpus: GpuLike | Sequence[GpuLike] | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CompareGpusKeywords]) -> GpuComparison: ...
 def memory_timeline(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[MemoryTimelineKeywords]) -> MemoryTimeline: ...
+def power_timeline(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[PowerTimelineKeywords]) -> PowerTimeline: ...
 def step_operations(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[StepOperationsKeywords]) -> dict[str, Any]: ...
 def occupancy(model: ModelLike, gpu: GpuLike | None = None, *, inputs: Any = None, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[OccupancyKeywords]) -> str: ...
 def compare(a: str, b: str, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CompareKeywords]) -> Comparison: ...
@@ -4039,11 +4295,12 @@ def train(*, data: Path | Sequence[Path], output_file: Path, **options: Unpack[T
 def tune(problem: ModelLike | None = None, gpu: GpuLike | None = None, *, inputs: Any = None, **options: Unpack[TuneKeywords]) -> Tuning | ProductTuning: ...
 def sweep(spec: Path, **options: Unpack[SweepKeywords]) -> Sweep: ...
 def share(gpu: GpuLike, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[ShareKeywords]) -> ShareForecast: ...
-def trace(trace: Path, gpu: GpuLike | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
 @overload
 def allocate(jobs: Path, *, pool: int | str | Sequence[int | str], arrivals: Path, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[AllocateKeywords]) -> ClusterSimulation: ...
 @overload
 def allocate(jobs: Path, *, pool: int | str | Sequence[int | str], weights: Path | None = None, calibration: Path | None = None, **options: Unpack[AllocateKeywords]) -> AllocationForecast: ...
+def trace(trace: Path, gpu: GpuLike | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[TraceKeywords]) -> TraceReport: ...
+def trace_timeline(trace: Path, gpu: GpuLike | None = None, *, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[TraceTimelineKeywords]) -> dict[str, Any]: ...
 def calibrate(gpu: GpuLike, **options: Unpack[CalibrateKeywords]) -> Calibration: ...
 def calibrate_pairs(gpu: GpuLike, *, pairs: Path, jobs: Path, output_file: Path, weights: Path | None = None, calibration: Path | None = None, **options: Unpack[CalibratePairsKeywords]) -> PairCalibration: ...
 def suggest_kernels(gpu: GpuLike, **options: Unpack[SuggestKernelsKeywords]) -> str: ...

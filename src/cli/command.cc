@@ -110,23 +110,6 @@ Command share_command() {
        "tilecast share --gpu A100-40GB --how mig --jobs jobs.json"});
 }
 
-Command trace_command() {
-  Command trace = simple_command(
-      "trace",
-      {rows_option("15", "operators to show"), format_option({"table", "json", "html", "csv"})},
-      {"TRACE [--gpu GPU] [options]"},
-      {"tilecast trace trace.json.gz", "tilecast trace trace.json.gz --gpu B200",
-       "tilecast trace trace.json.gz --gpu B200 --trace-host graph --format json",
-       "tilecast trace before.json.gz --beside after.json.gz"});
-  trace.run = [](const Command& command, const Given& given) {
-    constexpr int64_t kRows = 15;
-    check_file_view(command, given);
-    const TableStyle style = style_of(given, kRows, "operators");
-    show(ask(command, command.name, given), given, style);
-  };
-  return trace;
-}
-
 Command allocate_command() {
   constexpr int64_t kRows = 30;
   Command allocate = simple_command(

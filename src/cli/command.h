@@ -32,6 +32,7 @@ const std::vector<Command>& commands();
 
 /// The commands that are more than a question and a format.
 Command forecast_command();
+Command trace_command();
 Command plan_command();
 Command train_command();
 Command calibrate_command();

@@ -8,8 +8,10 @@
 #include "base/text.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
+#include "cli/trace.h"
 #include "command/views.h"
 #include "tilecast/error.h"
+#include "tilecast/profile.h"
 
 namespace tilecast {
 namespace {
@@ -31,6 +33,14 @@ void check_timeline(const Given& given) {
     throw UsageError("--rows applies to tables: omit it, or use --memory-timeline table");
 }
 
+/// Power over time replaces the forecast, too.
+void check_power(const Given& given) {
+  for (const char* other : {"format", "rows", "require-fit", "memory-timeline", "timeline-trace"})
+    if (has(given, other))
+      throw UsageError(fmt::format(
+          "--power-timeline replaces the forecast: omit --{}, or omit --power-timeline", other));
+}
+
 /// Options of forecasts on accelerators, which GPUs do not have.
 void check_no_accelerator(const Given& given) {
   for (const char* option : {"write-mappings", "occupancy"})
@@ -40,7 +50,7 @@ void check_no_accelerator(const Given& given) {
 }
 
 void check_accelerator(const Given& given, const std::string& spec) {
-  for (const char* option : {"require-fit", "timeline-trace", "memory-timeline"})
+  for (const char* option : {"require-fit", "timeline-trace", "memory-timeline", "power-timeline"})
     if (has(given, option))
       throw UsageError(fmt::format("--{} applies to GPUs; {} is an accelerator", option, spec));
   // The picture replaces the forecast.
@@ -63,6 +73,7 @@ void check_comparison(const Given& given) {
       {"rows", kAlone},
       {"require-fit", kAlone},
       {"memory-timeline", kAlone},
+      {"power-timeline", kAlone},
       {"timeline-trace", kAlone}};
   for (const auto& [other, advice] : others)
     if (has(given, other)) throw UsageError(fmt::format(fmt::runtime(advice), other));
@@ -121,7 +132,16 @@ void warn_of_kernels_only(Reply& reply) {
         "of the load");
 }
 
+void check_no_trace(const Given& given) {
+  for (const CommandOption& option : options_of_traced_models())
+    if (has(given, option.key()))
+      throw UsageError(
+          fmt::format("--{} applies to traces of a profiler: give one as the model", option.key()));
+}
+
 void run_forecast(const Command& command, const Given& given) {
+  if (is_profiler_trace(text_of(given, "MODEL"))) return run_forecast_of_trace(command, given);
+  check_no_trace(given);
   if (has(given, "gpus")) {
     check_comparison(given);
     check_file_view(command, given);
@@ -133,15 +153,19 @@ void run_forecast(const Command& command, const Given& given) {
   check_no_accelerator(given);
   const std::string timeline = text_of(given, "memory-timeline");
   if (!timeline.empty()) check_timeline(given);
+  const std::string power = text_of(given, "power-timeline");
+  if (!power.empty()) check_power(given);
   const bool tokens = has(given, "prompt") || has(given, "trace");
   if (tokens && has(given, "timeline-trace"))
     throw UsageError(
         "--timeline-trace writes the operations of a training step over several ranks: omit it, or "
-        "omit --prompt and --trace");
+        "omit --prompt and --trace; --power-timeline perfetto writes the steps of a server");
   constexpr int64_t kRows = 20, kStepRows = 8;  // of a pass; of each of two steps
   const TableStyle style = style_of(given, tokens ? kStepRows : kRows, "kernels");
   if (!timeline.empty())
     return show_picture(ask(command, "memory_timeline", given), given, timeline, style);
+  if (!power.empty())
+    return show_picture(ask(command, "power_timeline", given), given, power, style);
   check_file_view(command, given);
   // A row for each kernel has no place for remedies, which take longer than the forecast.
   const Detail detail = format_of(given) == "csv" ? Detail::kWarnings : Detail::kRemedies;
@@ -182,20 +206,26 @@ std::vector<OptionGroup> forecast_groups() {
   std::vector<CommandOption>& options = groups[1].options;
   options.insert(options.begin() + 1, *question("compare_gpus").index().find("gpus"));
   options[1].required = false;
+  options.push_back(one_of("--power-timeline",
+                           "power over a pass, a training step or a minute of a server under "
+                           "load, instead of the forecast",
+                           {"table", "json", "svg", "perfetto"}));
   std::vector<CommandOption>& pass = groups[2].options;
   pass.push_back(one_of("--memory-timeline",
                         "memory over time instead of the forecast, with its peak's "
                         "contents and a simulation of PyTorch's allocator",
                         {"table", "json", "html", "svg"}));
   pass.push_back(file("--timeline-trace",
-                      "writes the operations of a step over several ranks to a file "
-                      "for ui.perfetto.dev or chrome://tracing"));
+                      "writes the operations of a step over several ranks, or of a trace of a "
+                      "profiler, to a file for ui.perfetto.dev or chrome://tracing"));
   std::vector<CommandOption>& accelerator = groups.back().options;
   accelerator.push_back(
       file("--write-mappings", "writes the mapping of each layer to a file, for --mapping"));
   accelerator.push_back(one_of("--occupancy",
                                "which object holds which instruction when, of the longest layer",
                                {"text", "svg", "perfetto"}));
+  groups.push_back(
+      {"Of a trace of torch.profiler (MODEL is a trace.json.gz)", options_of_traced_models()});
   return groups;
 }
 

@@ -33,12 +33,13 @@ void run_train(const Command& command, const Given& given) {
 }
 
 void run_calibrate(const Command& command, const Given& given) {
-  const bool suggest = has(given, "suggest"), measured = has(given, "measurements");
+  const bool suggest = has(given, "suggest"),
+             measured = has(given, "measurements") || has(given, "trace");
   const std::string output = text_of(given, "output-file");
   if (has(given, "pairs")) {
     if (suggest || measured)
       throw UsageError(
-          "calibrate: --pairs is mutually exclusive with --suggest and --measurements");
+          "calibrate: --pairs is mutually exclusive with --suggest, --measurements and --trace");
     const Reply reply = ask(command, "calibrate_pairs", given);
     return show_learned(reply, given, fmt::format("\nshare with --pairs {}\n", output));
   }
@@ -47,14 +48,14 @@ void run_calibrate(const Command& command, const Given& given) {
       throw UsageError(fmt::format("calibrate: --{} needs --pairs FILE", of_pairs));
   }
   if (suggest && measured)
-    throw UsageError("calibrate: --suggest and --measurements are mutually exclusive");
+    throw UsageError("calibrate: --suggest is mutually exclusive with --measurements and --trace");
   if (!suggest && has(given, "candidates"))
     throw UsageError("calibrate: --candidates needs --suggest N");
   if (!suggest && has(given, "model")) throw UsageError("calibrate: --model needs --suggest N");
   if (!suggest && (!measured || output.empty()))
     throw UsageError(
-        "calibrate: give --measurements FILE and -o FILE, --pairs FILE and -o FILE, or --suggest "
-        "N");
+        "calibrate: give --measurements FILE or --trace FILE, and -o FILE; --pairs FILE and -o "
+        "FILE; or --suggest N");
   if (suggest) return show(ask(command, "suggest_kernels", given), given, output_style(output));
   const Reply reply = ask(command, "calibrate", given);
   show_learned(reply, given, fmt::format("\nforecast with --calibration {}\n", output));
@@ -103,13 +104,14 @@ Command calibrate_command() {
       .help = std::string(question("calibrate").help),
       .usage = {"--gpu GPU --suggest N [--model MODEL --dtype D --software S] [-o FILE]",
                 "--gpu GPU --suggest N --candidates FILE [-o FILE]",
-                "--gpu GPU --measurements FILE... -o FILE",
+                "--gpu GPU --measurements FILE... -o FILE", "--gpu GPU --trace FILE... -o FILE",
                 "--gpu GPU --pairs FILE --jobs FILE [--how HOW] -o FILE"},
       .groups = calibrate_groups,
       .examples =
           {"tilecast calibrate --gpu L40S --suggest 20 --model llama-3-8b --dtype bf16 -o few.csv",
            "sh measure/run.sh --list few.csv   # on that GPU",
            "tilecast calibrate --gpu L40S --measurements few.csv -o l40s.json",
+           "tilecast calibrate --gpu L40S --trace trace.json.gz -o l40s.json",
            "tilecast forecast gpt2_large --gpu L40S --calibration l40s.json",
            "tilecast calibrate --gpu L40S --pairs pairs.csv --jobs jobs.json -o pairs.json"},
       .run = run_calibrate};

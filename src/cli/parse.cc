@@ -51,20 +51,36 @@ void add_command(CLI::App& program, const Command& command, bool with_options, T
   }
 }
 
+std::vector<std::string> long_flags(const Command& command) {
+  std::vector<std::string> flags = {"--help", "--help-all"};
+  for (const CommandOption& option : distinct_options(command.groups())) {
+    if (option.is_argument()) continue;
+    for (const std::string& flag : option.flags()) {
+      if (flag.starts_with("--")) flags.push_back(flag);
+    }
+  }
+  return flags;
+}
+
+/// The commands that have the option, if there are any.
+std::string where_known(const std::string& flag) {
+  std::vector<std::string> names;
+  for (const Command& command : commands()) {
+    const std::vector<std::string> flags = long_flags(command);
+    if (std::find(flags.begin(), flags.end(), flag) != flags.end()) names.push_back(command.name);
+  }
+  return names.empty() ? "" : fmt::format("; it is one of {}", join(names, ", "));
+}
+
 [[noreturn]] void refuse_extra(const Command& command, const std::string& extra) {
   if (extra.size() < 2 || extra.front() != '-')
     throw UsageError(
         fmt::format("{}: unexpected argument '{}'{}", command.name, extra, see_help(command)));
-  std::vector<std::string> known = {"--help", "--help-all"};
-  for (const CommandOption& option : distinct_options(command.groups())) {
-    if (option.is_argument()) continue;
-    for (const std::string& flag : option.flags()) {
-      if (flag.starts_with("--")) known.push_back(flag);
-    }
-  }
   const std::string flag = extra.substr(0, extra.find('='));
+  const std::string known = where_known(flag);
   throw UsageError(fmt::format("{}: unknown option {}{}{}", command.name, flag,
-                               did_you_mean(flag, known), see_help(command)));
+                               known.empty() ? did_you_mean(flag, long_flags(command)) : known,
+                               see_help(command)));
 }
 
 /// Checks one option: it has a value, is not repeated, and is one of the choices.

@@ -16,7 +16,7 @@
 #include "devices/cluster.h"
 #include "devices/registry.h"
 #include "many/pool_speeds.h"
-#include "plan/prices.h"
+#include "scenario/prices.h"
 #include "tilecast/allocate.h"
 #include "tilecast/error.h"
 
@@ -84,8 +84,9 @@ std::vector<OptionGroup> allocate_groups() {
          .kind = ValueKind::kFile,
          .set = into<&Asked::arrivals>()},
         {.names = "--price-per-gpu-hour",
-         .value = "PRICE",
-         .help = "a number, a list (H100=2.5,dgx-a100=1.2), or a file (.json, .csv)",
+         .value = "PRICE|TABLE",
+         .help = "a number, a list (H100=2.5,dgx-a100=1.2), a file (.json, .csv), or a price table "
+                 "that comes with Tilecast (aws-on-demand)",
          .set = into<&Asked::prices>()},
         list_option(
             "host-factor", "1",
@@ -258,8 +259,11 @@ Reply answer_allocate(AllocateQuestion&& asked, const Given& given, const Asking
     gpus.push_back({query.pool.back().gpu.id(), query.pool.back().cluster});
   }
   if (!asked.prices.empty()) {
-    const std::vector<double> prices = prices_of(asked.prices, gpus);
-    for (size_t i = 0; i < prices.size(); ++i) query.pool[i].price_per_gpu_hour = prices[i];
+    const std::vector<GpuPrice> prices = prices_of(asked.prices, gpus);
+    for (size_t i = 0; i < prices.size(); ++i) {
+      query.pool[i].price_per_gpu_hour = prices[i].price_per_gpu_hour;
+      if (!prices[i].gpu.empty()) query.pool[i].gpu_price = prices[i];
+    }
   }
   for (const std::string& text : asked.hosts) set_host(text, query.pool);
   query.jobs = pool_jobs(asked.jobs);

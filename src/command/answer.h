@@ -24,16 +24,15 @@ struct SuggestedKernels {
   std::vector<std::string> warnings;
 };
 
-using Answer =
-    std::variant<Forecast, GenerationForecast, AcceleratorForecast, AcceleratorOccupancy,
-                 GpuComparison, Comparison, MemoryTimeline, std::vector<StepOperation>,
-                 KernelAnswer, CollectiveForecast, TrainingPlan, TrainingPlans, ServingPlan,
-                 ShardForecast, Evaluation, AcceleratorEvaluations, TuneEvaluations, TrainResult,
-                 CollectiveTrainResult, CalibrateResult, SuggestedKernels, TuneAnswer,
-                 ProductAnswer, SweepResult, ShareForecast, SharingEvaluation, ServerEvaluation,
-                 PairCalibration, AllocationForecast, TraceReport, ClusterSimulation,
-                 std::vector<GpuEntry>, std::vector<ClusterEntry>, std::vector<ModelEntry>,
-                 std::vector<OpEntry>, DataFile, Installation>;
+using Answer = std::variant<
+    Forecast, GenerationForecast, AcceleratorForecast, AcceleratorOccupancy, GpuComparison,
+    Comparison, MemoryTimeline, PowerTimeline, std::vector<StepOperation>, KernelAnswer,
+    CollectiveForecast, TrainingPlan, TrainingPlans, ServingPlan, ShardForecast, Evaluation,
+    AcceleratorEvaluations, TuneEvaluations, TrainResult, CollectiveTrainResult, CalibrateResult,
+    SuggestedKernels, TuneAnswer, ProductAnswer, SweepResult, ShareForecast, SharingEvaluation,
+    ServerEvaluation, PairCalibration, AllocationForecast, TraceReport, TracedTimeline,
+    ClusterSimulation, std::vector<GpuEntry>, std::vector<ClusterEntry>, std::vector<ModelEntry>,
+    std::vector<OpEntry>, DataFile, Installation>;
 
 /// Inputs of a forecast of a pass.
 struct AskedPass {

@@ -6,16 +6,23 @@
 #include <span>
 #include <utility>
 
+#include "base/text.h"
 #include "command/job_source.h"
 #include "command/question.h"
 #include "command/shared_options.h"
+#include "devices/registry.h"
+#include "ops/op_def.h"
+#include "profile/measured_kernels.h"
 #include "software/software.h"
 #include "tilecast/error.h"
+#include "train/calibrate.h"
 
 namespace tilecast {
 namespace {
 
-using Measured = CalibrateOptions;
+struct Measured : CalibrateOptions {
+  std::vector<std::string> traces;
+};
 /// Kernels to measure, of the work of a model if there is one.
 struct Wanted : SuggestOptions {
   ModelSource model;
@@ -54,6 +61,14 @@ std::vector<OptionGroup> calibrate_groups() {
          .kind = ValueKind::kFile,
          .repeated = true,
          .set = into<&Measured::measurements>()},
+        {.names = "--trace",
+         .value = "FILE",
+         .help =
+             "a trace of torch.profiler that was made on that GPU, with record_shapes=True: its "
+             "kernels whose work is sure are measurements",
+         .kind = ValueKind::kFile,
+         .repeated = true,
+         .set = into<&Measured::traces>()},
         output,
         weights_option(into<&Measured::weights_folder>())}}};
 }
@@ -111,10 +126,36 @@ std::vector<OptionGroup> suggest_groups() {
   return {{"Options", std::move(options)}};
 }
 
+/// The kernels of a trace as measurements of the GPU that is asked for.
+MeasurementSet measurements_of_trace(const Measured& asked, const std::string& path,
+                                     std::vector<std::string>& warnings) {
+  const Forecaster forecaster(asked.weights_folder);
+  const MeasuredKernels traced = measured_kernels(forecaster, path, find_device(asked.gpu));
+  MeasurementSet set{.sources = {path}};
+  for (const MeasuredKernel& one : traced.kernels)
+    set.kernels.push_back({.gpu = asked.gpu,
+                           .op = std::string(op_def(one.kernel.op).name),
+                           .kernel = one.kernel,
+                           .measured_s = one.seconds,
+                           .protocol = Protocol::kBackToBack,
+                           .line = set.kernels.size() + 1});
+  warnings.push_back(
+      fmt::format("{}: {} kernels with {:.0f} % of its time are sure, the others are "
+                  "left out",
+                  printable(path), traced.kernels.size(), 100 * traced.share));
+  return set;
+}
+
 Reply answer_calibrate(Measured&& asked, const Given&, const Asking&) {
-  if (asked.measurements.empty() || asked.output.empty())
-    throw OptionError("calibrate: give `measurements` FILE and `output-file` FILE");
-  CalibrateResult result = calibrate(asked);
+  if ((asked.measurements.empty() && asked.traces.empty()) || asked.output.empty())
+    throw OptionError(
+        "calibrate: give `measurements` FILE or `trace` FILE, and `output-file` FILE");
+  std::vector<MeasurementSet> traced;
+  std::vector<std::string> of_traces;
+  for (const std::string& path : asked.traces)
+    traced.push_back(measurements_of_trace(asked, path, of_traces));
+  CalibrateResult result = calibrate_with(asked, std::move(traced));
+  result.warnings.insert(result.warnings.begin(), of_traces.begin(), of_traces.end());
   std::vector<std::string> warnings = result.warnings;
   return {.answer = std::move(result), .warnings = std::move(warnings)};
 }

@@ -161,13 +161,7 @@ std::string forecast_json(const std::string& name, const Side& side,
   return std::visit([](const auto& forecast) { return to_json(forecast); }, result);
 }
 
-/// Whether a side is a trace of a profiler.
-bool is_profile(const std::string& name) {
-  if (is_content(name) || !is_file(name)) return false;
-  constexpr uint64_t kStart = 4096;
-  return name.ends_with(".json.gz") ||
-         read_file_start(name, kStart).find("\"schemaVersion\"") != std::string::npos;
-}
+bool is_profile(const std::string& name) { return !is_content(name) && is_profiler_trace(name); }
 
 Reply answer_compare(CompareQuestion&& asked, const Given&, const Asking&) {
   if (is_profile(asked.a) && is_profile(asked.b)) {

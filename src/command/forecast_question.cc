@@ -209,6 +209,13 @@ Reply answer_timeline(ForecastQuestion&& asked, const Given&, const Asking&) {
   return {.answer = asked.forecaster.load()->memory_timeline(model, gpu, request)};
 }
 
+Reply answer_power(ForecastQuestion&& asked, const Given&, const Asking&) {
+  const Request request = make_request(asked.words);
+  const ModelRef model = asked.model.load();
+  const GpuRef gpu = gpu_of(asked, request);
+  return {.answer = asked.forecaster.load()->power_timeline(model, gpu, request)};
+}
+
 Reply answer_operations(ForecastQuestion&& asked, const Given&, const Asking&) {
   const Request request = make_request(asked.words);
   const ModelRef model = asked.model.load();
@@ -246,6 +253,10 @@ std::vector<Question> forecast_questions() {
               essential),
           question_of<ForecastQuestion, device_groups, answer_timeline>(
               "memory_timeline", "Memory over the steps of one pass", {{"", "MemoryTimeline"}}),
+          question_of<ForecastQuestion, device_groups, answer_power>(
+              "power_timeline",
+              "Power over a pass, a training step, or a minute of a server under load",
+              {{"", "PowerTimeline"}}),
           question_of<ForecastQuestion, device_groups, answer_operations>(
               "step_operations", "The operations of a training step over several ranks",
               {{"", "dict[str, Any]"}}),

@@ -8,6 +8,8 @@
 
 #include "base/text.h"
 #include "command/shared_options.h"
+#include "devices/cluster.h"
+#include "scenario/prices.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -25,15 +27,19 @@ bool PlanQuestion::has_word(std::string_view name) const {
                      [&](const GivenOption& word) { return word.name == name; });
 }
 
-std::vector<double> PlanQuestion::prices_of(const std::vector<GpuRef>& kinds) const {
-  return prices.empty() ? std::vector<double>() : gpu_prices(prices, kinds);
+std::vector<GpuPrice> PlanQuestion::prices_of(const std::vector<GpuRef>& kinds) const {
+  if (prices.empty()) return {};
+  const std::string name = cluster.empty() ? "" : find_cluster(cluster).id;
+  std::vector<PricedGpu> priced;
+  for (const GpuRef& kind : kinds) priced.push_back({kind.id(), name});
+  return tilecast::prices_of(prices, priced);
 }
 
 namespace {
 
 /// Options of plans of both kinds.
-constexpr std::string_view kCommonOptions[] = {"cluster", "nodes",     "clocks",
-                                               "host",    "lora-rank", "lora-targets"};
+constexpr std::string_view kCommonOptions[] = {"cluster",     "nodes",     "clocks",      "host",
+                                               "power-cap-w", "lora-rank", "lora-targets"};
 
 constexpr const char* kTrainingTitle = "Training (without --prompt)";
 constexpr const char* kTrainingSpaceTitle = "What is searched for training";
@@ -74,6 +80,10 @@ void add_training_request(std::vector<CommandOption>& common,
       option.help =
           "training: trains low-rank adapters (LoRA) of this rank, all other weights are "
           "frozen; serving: each request has an adapter of this rank";
+    if (option.key() == "power-cap-w") {
+      option.help = "most power of each GPU's board in watts, as of nvidia-smi -pl";
+      option.value = "W";
+    }
     if (option.key() == "cluster") option.set = set_both<&PlanQuestion::cluster>;
     const bool both = std::find(std::begin(kCommonOptions), std::end(kCommonOptions), name) !=
                       std::end(kCommonOptions);
@@ -166,11 +176,6 @@ std::vector<OptionGroup> plan_groups() {
                                         .set = into<&PlanQuestion::gpus>()}};
   std::vector<CommandOption> training;
   add_training_request(common, training);
-  training.push_back({.names = "--objective",
-                      .default_value = "time",
-                      .help = "what the best candidate has least of",
-                      .choices = {"time", "cost", "memory", "energy"},
-                      .set = into<&PlanQuestion::objective>()});
   training.push_back({.names = "--memory-reserve",
                       .value = "RATIO",
                       .default_value = fmt::format("{}", TrainingQuery::kMemoryReserve),
@@ -185,9 +190,16 @@ std::vector<OptionGroup> plan_groups() {
                                 "the most that all replicas together take",
                                 into<&PlanQuestion::num_gpus>(), 1, int64_t{1} << 20));
   common.push_back({.names = "--price-per-gpu-hour",
-                    .value = "PRICE",
-                    .help = "a number, a list (H100=2.5,A100=1.2), or a file (.json, .csv)",
+                    .value = "PRICE|TABLE",
+                    .help = "a number, a list (H100=2.5,A100=1.2), a file (.json, .csv), or a "
+                            "price table that comes with Tilecast (aws-on-demand)",
                     .set = into<&PlanQuestion::prices>()});
+  common.push_back({.names = "--objective",
+                    .default_value = "time",
+                    .help = "what the best candidate has least of; serving: energy of a token, or "
+                            "(time and cost) most tokens for each GPU, with prices for the money",
+                    .choices = {"time", "cost", "memory", "energy"},
+                    .set = into<&PlanQuestion::objective>()});
   common.push_back(switch_option("full-search",
                                  "simulates to the end also what is sure to be none of the "
                                  "best; the answer is the same",

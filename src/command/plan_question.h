@@ -32,8 +32,8 @@ struct PlanQuestion {
   /// The request of the words with these names, and of `more`.
   Request request(std::span<const char* const> names, std::vector<GivenOption> more) const;
   bool has_word(std::string_view name) const;
-  /// Prices of an hour of these GPUs; empty: not given.
-  std::vector<double> prices_of(const std::vector<GpuRef>& gpus) const;
+  /// Prices of an hour of these GPUs, or of the cluster's; empty: not given.
+  std::vector<GpuPrice> prices_of(const std::vector<GpuRef>& gpus) const;
 };
 
 /// Options of a pass that all candidates of a plan of training share, as `forecast` has them.

@@ -14,7 +14,7 @@ namespace {
 std::string text_type(const CommandOption& option) {
   if (option.value.starts_with("N|") || option.value == "SIZE") return "int | str";
   if (option.value == "NAME=N") return "str | Mapping[str, float]";
-  if (option.value == "PRICE") return "float | str | Mapping[str, float]";
+  if (option.value == "PRICE|TABLE") return "float | str | Mapping[str, float]";
   if (option.value == "CLOCK" || option.value == "W|best") return "float | str";
   if (option.list) return "int | str";
   if (option.value == "NAMES") return "str | Sequence[str]";

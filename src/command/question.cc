@@ -75,8 +75,9 @@ std::span<const Question> questions() {
     for (const Question& one :
          {compare_question(), kernel_question(), collective_question(), plan_question(),
           shard_question(), evaluate_question(), train_question(), tune_question(),
-          sweep_question(), share_question(), trace_question(), allocate_question()})
+          sweep_question(), share_question(), allocate_question()})
       table.push_back(one);
+    for (const Question& one : trace_questions()) table.push_back(one);
     for (const Question& one : calibration_questions()) table.push_back(one);
     for (const Question& one : catalog_questions()) table.push_back(one);
     table.push_back(doctor_question());

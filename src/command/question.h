@@ -66,7 +66,7 @@ std::vector<Question> calibration_questions();
 Question tune_question();
 Question sweep_question();
 Question share_question();
-Question trace_question();
+std::vector<Question> trace_questions();
 Question allocate_question();
 std::vector<Question> catalog_questions();
 Question doctor_question();

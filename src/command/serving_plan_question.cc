@@ -44,10 +44,11 @@ constexpr const char* kServingOptions[] = {"prompt",
                                            "lora-rank",
                                            "lora-targets",
                                            "host",
-                                           "clocks"};
+                                           "clocks",
+                                           "power-cap-w"};
 
 /// The last of these, which plans of training have too.
-constexpr size_t kSharedOptions = 4;
+constexpr size_t kSharedOptions = 5;
 
 std::vector<ServingHardware> hardware_of(const PlanQuestion& asked) {
   std::vector<ServingHardware> hardware;
@@ -55,8 +56,8 @@ std::vector<ServingHardware> hardware_of(const PlanQuestion& asked) {
   if (asked.gpus.empty()) hardware.push_back({asked.gpu.load_or_of(asked.cluster), asked.cluster});
   for (const GpuSource& source : asked.gpus) hardware.push_back({source.load(), ""});
   for (const ServingHardware& h : hardware) gpus.push_back(h.gpu);
-  const std::vector<double> prices = asked.prices_of(gpus);
-  for (size_t i = 0; i < prices.size(); ++i) hardware[i].price_per_gpu_hour = prices[i];
+  const std::vector<GpuPrice> prices = asked.prices_of(gpus);
+  for (size_t i = 0; i < prices.size(); ++i) hardware[i].price = prices[i];
   return hardware;
 }
 
@@ -84,6 +85,7 @@ ServingQuery serving_query_of(const PlanQuestion& asked) {
                      .nodes = asked.nodes,
                      .percentile = asked.percentile,
                      .space = asked.serving,
+                     .objective = asked.objective,
                      .has_prices = !asked.prices.empty(),
                      .full_search = asked.full_search};
   query.space.tp = asked.training.tp;

@@ -104,17 +104,23 @@ std::string training_shortfall(std::span<const TrainingPlan> plans, const Traini
                      format_bytes(nearest.device_bytes), nearest.gpu, lacks, help);
 }
 
+void set_price(TrainingQuery& query, const GpuPrice& price) {
+  query.price_per_gpu_hour = price.price_per_gpu_hour;
+  query.gpu_price.reset();
+  if (!price.gpu.empty()) query.gpu_price = price;
+}
+
 /// The same training on GPUs of several kinds.
 Reply compare_hardware(const PlanQuestion& asked, TrainingQuery query) {
   const ModelRef model = asked.model.load();
   std::vector<GpuRef> gpus;
   for (const GpuSource& source : asked.gpus) gpus.push_back(source.load());
-  const std::vector<double> prices = asked.prices_of(gpus);
+  const std::vector<GpuPrice> prices = asked.prices_of(gpus);
   const std::shared_ptr<const Forecaster> forecaster = asked.forecaster.load();
   std::vector<TrainingPlan> plans;
   std::vector<std::string> warnings;
   for (size_t i = 0; i < gpus.size(); ++i) {
-    if (!prices.empty()) query.price_per_gpu_hour = prices[i];
+    if (!prices.empty()) set_price(query, prices[i]);
     plans.push_back(plan_training(*forecaster, model, gpus[i], query));
     if (plans.back().ranks != plans.front().ranks)
       throw Error(
@@ -148,8 +154,8 @@ Reply answer_training_plan(PlanQuestion&& asked, const Asking& asking) {
   if (!asked.gpus.empty()) return compare_hardware(asked, std::move(query));
   const ModelRef model = asked.model.load();
   const GpuRef gpu = asked.gpu.load_or_of(asked.cluster);
-  if (const std::vector<double> prices = asked.prices_of({gpu}); !prices.empty())
-    query.price_per_gpu_hour = prices.front();
+  if (const std::vector<GpuPrice> prices = asked.prices_of({gpu}); !prices.empty())
+    set_price(query, prices.front());
   const std::shared_ptr<const Forecaster> forecaster = asked.forecaster.load();
   const std::clock_t start = std::clock();
   TrainingPlan plan = plan_training(*forecaster, model, gpu, query);

@@ -20,6 +20,7 @@ std::string table(const AcceleratorForecast& f, const TableStyle& s) {
 std::string table(const GpuComparison& c, const TableStyle& s) { return comparison_table(c, s); }
 std::string table(const Comparison& c, const TableStyle& s) { return difference_table(c, s); }
 std::string table(const MemoryTimeline& t, const TableStyle& s) { return memory_table(t, s); }
+std::string table(const PowerTimeline& t, const TableStyle& s) { return power_table(t, s); }
 std::string table(const KernelAnswer& k, const TableStyle& s) { return kernel_table(k, s); }
 std::string table(const CollectiveForecast& f, const TableStyle& s) {
   return collective_table(f, s);
@@ -124,12 +125,15 @@ std::string csv(const ClusterSimulation& c) { return to_csv(c.policies); }
 std::string csv(const SuggestedKernels& k) { return k.csv; }
 
 std::string svg(const MemoryTimeline& t) { return memory_svg(t); }
+std::string svg(const PowerTimeline& t) { return power_svg(t); }
 std::string svg(const SharingEvaluation& e) { return sharing_evaluation_svg(e); }
 std::string svg(const ServingPlan& p) { return plan_svg(p); }
 std::string svg(const ClusterSimulation& c) { return simulation_svg(c); }
 std::string svg(const AcceleratorOccupancy& o) { return occupancy_picture(o, "svg"); }
 
 std::string text(const AcceleratorOccupancy& o) { return occupancy_picture(o, "text"); }
+std::string perfetto(const PowerTimeline& t) { return power_trace_json(t); }
+std::string perfetto(const TracedTimeline& t) { return t.json; }
 std::string perfetto(const AcceleratorOccupancy& o) { return occupancy_picture(o, "perfetto"); }
 
 }  // namespace

@@ -36,6 +36,11 @@ void RowCost::describe(ConstantTable& table) {
   table.add("chain_cycles", chain_cycles);
 }
 
+void VectorRowCost::describe(ConstantTable& table) {
+  table.add("l2_bytes_per_cycle", l2_bytes_per_cycle);
+  table.add("chain_cycles", chain_cycles);
+}
+
 void RowsConstants::describe(ConstantTable& table) {
   table.group("norm", norm);
   table.group("short_softmax", short_softmax);
@@ -56,6 +61,10 @@ void BlockRowsConstants::describe(ConstantTable& table) {
   table.group("gate", gate);
   table.group("rotary", rotary);
   table.add("second_reading_bytes_per_cycle", second_reading_bytes_per_cycle);
+  table.group("norm_by_vectors", norm_by_vectors);
+  table.group("gate_by_vectors", gate_by_vectors);
+  table.group("rotary_by_vectors", rotary_by_vectors);
+  table.add("missed_l2_ratio", missed_l2_ratio);
 }
 
 void MarlinExperts::describe(ConstantTable& table) {

@@ -27,6 +27,14 @@ struct RowCost {
   bool operator==(const RowCost&) const = default;
 };
 
+/// What kernels that move a row by vectors of 16 bytes reach.
+struct VectorRowCost {
+  double l2_bytes_per_cycle, chain_cycles;
+
+  void describe(ConstantTable& table);
+  bool operator==(const VectorRowCost&) const = default;
+};
+
 /// Softmax and norms of PyTorch: what the SMs do for their rows, beside moving them.
 struct RowsConstants {
   RowCost norm, short_softmax, long_softmax;
@@ -44,6 +52,8 @@ struct RowsConstants {
 struct BlockRowsConstants {
   RowCost norm, gate, rotary;
   double second_reading_bytes_per_cycle;
+  VectorRowCost norm_by_vectors, gate_by_vectors, rotary_by_vectors;
+  double missed_l2_ratio;
 
   void describe(ConstantTable& table);
   bool operator==(const BlockRowsConstants&) const = default;

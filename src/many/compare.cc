@@ -1,6 +1,7 @@
 // The same request on several GPUs.
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 #include "base/threads.h"
@@ -75,6 +76,13 @@ CommonFacts forecast_row(ComparedGpu& row, const Forecaster& forecaster, const M
 /// how long the load lasts.
 bool has_steady_time(const ComparedGpu& row) { return row.has_time() && row.keeps_up; }
 
+/// For each token where there are tokens; those whose cost is not forecast come last.
+double cost_of(const ComparedGpu& row) {
+  const ForecastTotals& t = row.totals;
+  return t.cost_per_million_tokens.value_or(
+      t.cost.value_or(std::numeric_limits<double>::infinity()));
+}
+
 /// Neighbours are compared where both fit, or neither does. With limits, rows are ranked by goodput
 /// first; equal goodputs leave the order to time.
 void compare_neighbours(std::vector<ComparedGpu>& rows) {
@@ -94,6 +102,8 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
                            const std::vector<GpuRef>& gpus, const Request& request,
                            const ManyOptions& options) {
   GpuComparison result{.model = model.name(), .request = request};
+  if (!request.energy.gpu_prices.empty())
+    result.prices = gpu_prices(request.energy.gpu_prices, gpus);
   result.gpus.resize(gpus.size());
   std::vector<CommonFacts> facts(gpus.size());
   const auto forecast = [&](size_t i) {
@@ -112,9 +122,10 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
     result.gpus_each = facts[i].gpus;
     break;
   }
-  const auto rank = [](const ComparedGpu& row) {
+  const bool by_cost = !result.prices.empty();
+  const auto rank = [&](const ComparedGpu& row) {
     return std::tuple(row.totals.error.has_value(), !row.fits(), !row.has_time(), !row.keeps_up,
-                      -row.goodput_requests_per_s.value_or(0),
+                      -row.goodput_requests_per_s.value_or(0), by_cost ? cost_of(row) : 0.0,
                       row.totals.latency_s.value_or(Interval{}).value);
   };
   std::stable_sort(result.gpus.begin(), result.gpus.end(),

@@ -8,6 +8,7 @@
 #include "base/csv.h"
 #include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/price_text.h"
 #include "report/serving_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
@@ -88,7 +89,9 @@ std::string order_text(const GpuComparison& c) {
   if (differs([](const ComparedGpu& row) { return row.fits(); })) order.push_back("those that fit");
   if (differs([](const ComparedGpu& row) { return row.keeps_up; }))
     order.push_back("those that keep up");
-  order.push_back(has_goodput(c) ? "the most goodput" : "the fastest");
+  order.push_back(has_goodput(c)      ? "the most goodput"
+                  : !c.prices.empty() ? "the cheapest"
+                                      : "the fastest");
   order.front() += " first";
   return join(order, ", then ");
 }
@@ -96,7 +99,7 @@ std::string order_text(const GpuComparison& c) {
 /// Watts and energy, and what they cost where prices were given.
 void add_power_columns(std::vector<ComparisonColumn>& columns, const GpuComparison& c) {
   using Total = std::optional<double> ForecastTotals::*;
-  const auto add = [&](const char* header, Total total, const char* format) {
+  const auto add = [&](const std::string& header, Total total, const char* format) {
     columns.push_back({header, true, [total, format](const ComparedGpu& r) {
                          const std::optional<double>& value = r.totals.*total;
                          return value ? fmt::format(fmt::runtime(format), *value)
@@ -109,10 +112,11 @@ void add_power_columns(std::vector<ComparisonColumn>& columns, const GpuComparis
     add("J/tok", &ForecastTotals::energy_per_token_j, "{:.3g}");
   else
     add("J", &ForecastTotals::energy_j, "{:.3g}");
+  const std::string sign = currency_sign(c.prices);
   if (has_total(c, &ForecastTotals::cost_per_million_tokens))
-    add("$/Mtok", &ForecastTotals::cost_per_million_tokens, "{:.3g}");
+    add(sign + "/Mtok", &ForecastTotals::cost_per_million_tokens, "{:.3g}");
   else if (has_total(c, &ForecastTotals::cost))
-    add("$", &ForecastTotals::cost, "{:.3g}");
+    add(sign, &ForecastTotals::cost, "{:.3g}");
 }
 
 std::vector<ComparisonColumn> columns_of(const GpuComparison& c, const ComparedGpu& first) {
@@ -200,7 +204,9 @@ std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
                   time));
   if (has_total(c, &ForecastTotals::power_w))
     note(std::string("W: mean power of one GPU's board; J: energy of all of them") +
-         (has_total(c, &ForecastTotals::cost) ? "; $: cost, as far as prices were given" : "") +
+         (has_total(c, &ForecastTotals::cost)
+              ? fmt::format("; {}: cost, as far as prices were given", currency_sign(c.prices))
+              : "") +
          "; narrow tables leave columns out");
   if (server) note("TTFT, TPOT: 99th percentiles of the steady part");
   if (has_goodput(c)) note("good/s: requests a second that meet the limits on TTFT and TPOT");
@@ -219,6 +225,7 @@ std::string comparison_notes(const GpuComparison& c, const TableStyle& style) {
   if (any([](const ComparedGpu& row) { return !row.fits(); }))
     note("! does not fit: the forecast of one GPU (--gpu) says what would");
   for (const auto& [text, gpus] : other_warnings(c)) note(join(gpus, ", ") + ": " + text);
+  out += price_lines(c.prices, style);
   for (const ComparedGpu& row : c.gpus)
     if (row.totals.error) note(fmt::format("{}: no forecast: {}", row.gpu, *row.totals.error));
   return out;
@@ -248,7 +255,10 @@ std::string comparison_table(const GpuComparison& c, const TableStyle& style) {
     fit.push_back(row.fits());
   }
   table.fit = {Fit::kFront};
-  table = in_one_line(std::move(table), style, 0, {"W", "J/tok", "J", "$/Mtok", "$"});
+  // What the rows are ranked by stays.
+  std::vector<std::string_view> may_go = {"W", "J/tok", "J"};
+  if (c.prices.empty()) may_go.insert(may_go.end(), {"$/Mtok", "$"});
+  table = in_one_line(std::move(table), style, 0, may_go);
   const size_t memory = table.header.size() - 1;
   table.color = [&](size_t row, size_t column) {
     return column == memory && !fit[row] ? Color::kRed : Color::kNone;

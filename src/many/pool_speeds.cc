@@ -160,7 +160,8 @@ std::vector<PoolUse> unused(const std::vector<PoolKind>& pool) {
     kinds.push_back({.gpu = name_of(kind),
                      .gpu_name = kind.gpu.content->device.name,
                      .gpus = kind.gpus,
-                     .price_per_gpu_hour = kind.price_per_gpu_hour});
+                     .price_per_gpu_hour = kind.price_per_gpu_hour,
+                     .gpu_price = kind.gpu_price});
   return kinds;
 }
 

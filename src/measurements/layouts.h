@@ -20,6 +20,7 @@ struct RowFacts {
   Caches caches = Caches::kCold;
   std::optional<double> clock_hz;  ///< see Conditions
   bool half_sums = false;          ///< see Conditions
+  bool scalar_rows = false;        ///< see Conditions
   std::string algorithm;           ///< see KernelMeasurement
   std::string label;               ///< name of its group in tables of errors; "": its operator
   std::string label_note;          ///< appended to the label

@@ -207,7 +207,8 @@ void Collector::add_kernel(const CsvRow& row, std::string_view op, DType dtype,
   const Conditions conditions{.software = facts.software,
                               .caches = facts.caches,
                               .clock_hz = facts.clock_hz,
-                              .half_sums = facts.half_sums};
+                              .half_sums = facts.half_sums,
+                              .scalar_rows = facts.scalar_rows};
   set_.kernels.push_back({.gpu = std::move(facts.gpu),
                           .op = label_of(op, kernel, facts),
                           .kernel = kernel,

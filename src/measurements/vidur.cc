@@ -73,9 +73,11 @@ class VidurReader {
   }
 
   void add(size_t r, size_t time, const char* op, const SizeList& sizes, Software software) {
-    collector_.add_kernel(
-        {table_, r}, op, DType::kFp16, sizes,
-        {.gpu = gpu_, .seconds = table_.number(r, time) * 1e-3, .software = software});
+    collector_.add_kernel({table_, r}, op, DType::kFp16, sizes,
+                          {.gpu = gpu_,
+                           .seconds = table_.number(r, time) * 1e-3,
+                           .software = software,
+                           .scalar_rows = true});
   }
 
   size_t column(std::string_view name) const { return table_.require_column(name); }

@@ -73,6 +73,7 @@ void add_intervals(const Forecaster& forecaster, const ModelRef& model, const Se
     plan.warnings[c.hardware] = known->second.warnings;
     if (const std::optional<PowerForecast>& power = known->second.power) {
       c.power_w = power->power_w.value;
+      c.power_interval = power->power_w;
       c.energy_per_token_j = power->energy_per_token_j;
     }
   }

@@ -20,6 +20,7 @@
 #include "plan/serving_sizing.h"
 #include "plan/stated_cap.h"
 #include "plan/values.h"
+#include "predict/power.h"
 #include "request/access.h"
 #include "scenario/generation/cache_pool.h"
 #include "scenario/generation/offered_load.h"
@@ -184,7 +185,9 @@ class ServingSearch {
     for (const std::string& dtype : given_or(query_.space.dtypes, dtypes_of(c.hardware))) {
       for (const std::string& kv : given_or(query_.space.kv_dtypes, {std::string()})) {
         std::vector<ServingCandidate> layouts;  // that differ in the number of servers
-        for (const int64_t workers : given_or(query_.space.prefill_workers, pools_of(servers))) {
+        // The power of prefill workers is not forecast, so they have no place in a plan by energy.
+        const int64_t pools = plan_.ranks_by_energy() ? 1 : servers;
+        for (const int64_t workers : given_or(query_.space.prefill_workers, pools_of(pools))) {
           if (workers >= servers && workers > 0) {
             plan_.impossible[fmt::format(
                 "`prefill-workers` {} takes {} servers or more; {} GPUs hold fewer of the layout",
@@ -276,6 +279,30 @@ class ServingSearch {
   std::vector<std::vector<ServingCandidate>> layouts_;
 };
 
+/// What the search cannot rank by.
+void check_objective(const ServingQuery& query) {
+  const auto refuse = [](const std::string& why) {
+    throw Error(ErrorKind::kInput, fmt::format("`objective` {}", why));
+  };
+  if (query.objective == PlanObjective::kMemory)
+    refuse("memory applies to training: a server takes all memory that it may use");
+  if (query.objective == PlanObjective::kCost && !query.has_prices)
+    refuse("cost needs prices: give `price-per-gpu-hour`");
+  if (query.objective != PlanObjective::kEnergy) return;
+  for (const int64_t workers : query.space.prefill_workers) {
+    if (workers > 0)
+      refuse("energy: the power of prefill workers is not forecast; omit `prefill-workers`");
+  }
+  for (const ServingHardware& hardware : query.hardware) {
+    const Device& device = hardware.gpu.content->device;
+    if (!board_power(device, bundled_laws().power))
+      refuse(
+          fmt::format("energy: the power of {} is not forecast: its file states no "
+                      "board_power_w, or it is a part of a GPU",
+                      device.id));
+  }
+}
+
 std::optional<double> utilization_that_fits(const std::vector<Warning>& warnings) {
   for (const Warning& warning : warnings) {
     for (const WarningFact& fact : warning.facts) {
@@ -290,12 +317,18 @@ std::optional<double> utilization_that_fits(const std::vector<Warning>& warnings
 ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
                          const ServingQuery& query) {
   require_stated_cap(query.request.energy);
+  check_objective(query);
   const Model& m = model.content->model;
   if (!m.decoder)
     throw Error(ErrorKind::kUnsupported,
                 m.name + ": the model does not generate text; omit `prompt` to plan its training");
+  if (query.request.deployment.encode.workers > 0)
+    throw Error(ErrorKind::kUnsupported,
+                "plans of servers do not search for `encode-workers`; leave the option out, and "
+                "forecast the plan's layout with them");
   const Request typical = typical_request(query.request);
   ServingPlan plan{.model = m.name,
+                   .objective = query.objective,
                    .prompt = typical.prompt,
                    .output = typical.output,
                    .ttft_s = query.ttft_s,
@@ -309,7 +342,7 @@ ServingPlan plan_serving(const Forecaster& forecaster, const ModelRef& model,
     plan.gpu_names.push_back(device.name);
     plan.device_bytes.push_back(visible_bytes(device));
     plan.clusters.push_back(hardware.cluster);
-    if (query.has_prices) plan.prices.push_back(hardware.price_per_gpu_hour);
+    if (query.has_prices) plan.prices.push_back(hardware.price);
   }
   const ServingHardware& first = query.hardware.front();
   const int64_t node =

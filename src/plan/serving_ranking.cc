@@ -1,6 +1,7 @@
 #include "plan/serving_ranking.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 #include <utility>
@@ -51,9 +52,10 @@ void put_layouts_first(ServingPlan& plan) {
   const auto last = std::stable_partition(
       begin, end, [&](const ServingCandidate& c) { return known.insert(layout_of(c)).second; });
   plan.layouts = static_cast<size_t>(last - begin);
-  // Numbers of GPUs are compared as they are.
+  // Numbers of GPUs are compared as they are. Energy is below 0 here.
+  const bool as_it_is = plan.sized() && !plan.ranks_by_energy();
   const double most = plan.worth(*begin),
-               least = plan.sized() ? most : most * (1 - ServingPlan::kTieRatio);
+               least = as_it_is ? most : most - ServingPlan::kTieRatio * std::abs(most);
   auto first = begin;
   for (auto c = begin; c != last; ++c) {
     c->ties = c->hardware == begin->hardware && plan.worth(*c) >= least;

@@ -47,6 +47,13 @@ void fill(const ServingPlan& plan, ServingCandidate& c, const ServerMetrics& par
                       plan.tpot_s ? c.tpot_s / *plan.tpot_s : 0);
 }
 
+void add_energy(ServingCandidate& c, const std::optional<PowerForecast>& power) {
+  if (!power) return;
+  c.power_w = power->power_w.value;
+  c.power_interval = power->power_w;
+  c.energy_per_token_j = power->energy_per_token_j;
+}
+
 }  // namespace
 
 TimeLimits time_limits(const ServingPlan& plan) {
@@ -61,6 +68,7 @@ void forget_results(ServingCandidate& c) {
   c.keeps_up = true;
   c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = c.mean_request_s = 0;
   c.tokens_per_s = c.requests_per_s = c.user_tokens_per_s = c.gpu_tokens_per_s = 0;
+  c.power_w = c.energy_per_token_j = std::nullopt;
 }
 
 int64_t simulate_candidate(const ServingPlan& plan, ServingCandidate& c, const ServedLayout& layout,
@@ -85,6 +93,7 @@ int64_t simulate_candidate(const ServingPlan& plan, ServingCandidate& c, const S
   // Clients wait for their answers, so their queue never grows.
   c.keeps_up = c.concurrency > 0 || (f.serving->keeps_up && f.serving->steady);
   c.meets = c.excess <= 1 && c.keeps_up;
+  if (plan.ranks_by_energy() && c.meets) add_energy(c, layout.power(*f.serving));
   return f.serving->most_in_flight;
 }
 

@@ -177,8 +177,8 @@ TEST(ServingSizing, WithoutLimitsServersKeepUp) {
 TEST(ServingSizing, TheCheapestComesFirstAndTheFewestIsNamed) {
   ServingQuery query = sizing_of({"H100", "L40S"}, 60);
   query.has_prices = true;
-  query.hardware[0].price_per_gpu_hour = 100;
-  query.hardware[1].price_per_gpu_hour = 1;
+  query.hardware[0].price.price_per_gpu_hour = 100;
+  query.hardware[1].price.price_per_gpu_hour = 1;
   const ServingPlan plan = plan_serving(forecaster(), load_model_ref("llama-3-8b"), query);
   const ServingCandidate& first = plan.candidates.front();
   EXPECT_EQ(first.hardware, 1u);

@@ -149,6 +149,7 @@ class TrainingPlanner {
                       .device_bytes = visible_bytes(facts_->device),
                       .memory_reserve = query_.memory_reserve,
                       .price_per_gpu_hour = query_.price_per_gpu_hour,
+                      .gpu_price = query_.gpu_price,
                       .objective = query_.objective};
     plan.used = facts_->shared;
     return plan;

@@ -340,6 +340,26 @@ TEST(TrainingPlan, LeastEnergyOrLeastCostWithItIsFirstIfAskedFor) {
               priced.cost_of_step(*best.latency_s) + 100 * *best.energy_j / 3.6e6, 1e-12);
 }
 
+TEST(TrainingPlan, PowerKeepsItsLimitsAndACapMakesNoneFaster) {
+  TrainingQuery query = training_query(1024);
+  const TrainingPlan free = plan_of(kGpt, query);
+  double before = free.fastest_s;
+  for (const double cap_w : {320.0, 240.0}) {
+    query.request.energy.power_cap_w = cap_w;
+    const TrainingPlan plan = plan_of(kGpt, query);
+    EXPECT_GE(plan.fastest_s, before * (1 - 1e-9)) << cap_w;
+    before = plan.fastest_s;
+    for (size_t i = 0; i < plan.ranked; ++i) {
+      const TrainingCandidate& c = plan.candidates[i];
+      ASSERT_TRUE(c.power_w && c.energy_j);
+      EXPECT_GT(*c.power_w, 0);
+      EXPECT_LE(*c.power_w, cap_w);
+      EXPECT_NEAR(*c.energy_j, *c.power_w * *c.latency_s * static_cast<double>(plan.ranks),
+                  1e-9 * *c.energy_j);
+    }
+  }
+}
+
 TEST(TrainingPlan, WhatDoesNotFitSaysByHowMuch) {
   TrainingQuery query = training_query(1024);
   query.request.batch = 1024;

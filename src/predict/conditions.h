@@ -26,6 +26,9 @@ struct Conditions {
   /// 16-bit products are summed in 16 bits, as in a BLAS's half precision; else in FP32, as
   /// frameworks do.
   bool half_sums = false;
+  /// Norms, gates and rotary embedding move single elements, as vLLM's did when Vidur measured
+  /// them, whatever SoftwareTraits::moves_rows_by_vectors says.
+  bool scalar_rows = false;
   /// Of experts whose weights have fewer bits than what they multiply.
   MoeBackend moe_backend = MoeBackend::kAuto;
   bool operator==(const Conditions&) const = default;

@@ -93,11 +93,47 @@ std::optional<BlockRows> block_rows_of(const Kernel& kernel) {
   return BlockRows{kernel.op == ops[2] ? Kind::kGate : Kind::kRotary, stream.rows, stream.elements};
 }
 
+namespace {
+
+/// Kernels that move rows by vectors of 16 bytes. The kernels before have left their tensors in L2:
+/// the larger these are beside it, the less of them. What is written where it was read goes to DRAM
+/// only as far as L2 cannot hold it.
+LawTime vector_rows_law(const Kernel& kernel, const BlockRows& block_rows, const Chip& chip) {
+  const BlockRowsConstants& c = chip.laws.block_rows;
+  const bool norm = block_rows.kind == BlockRows::Kind::kNorm;
+  const VectorRowCost& cost = norm                                        ? c.norm_by_vectors
+                              : block_rows.kind == BlockRows::Kind::kGate ? c.gate_by_vectors
+                                                                          : c.rotary_by_vectors;
+  static const OpId norm_alone = require_op("rms_norm");
+  const bool in_place = kernel.op != norm_alone && block_rows.kind != BlockRows::Kind::kGate;
+  const auto bytes = static_cast<double>(kernel.bytes());
+  const double tensors = in_place ? static_cast<double>(kernel.read_bytes) : bytes;
+  const double fill = tensors / chip.l2_bytes;
+  const double missed = tensors * fill / (fill + c.missed_l2_ratio);
+  const double evicted = (bytes - tensors) * std::max(0.0, 1 - 1 / std::max(fill, 1.0));
+  const auto columns = static_cast<double>(block_rows.columns);
+  const double read_again =
+      norm ? static_cast<double>(block_rows.rows) * columns * element_bytes(kernel.dtype) : 0;
+  const double l2_s = (bytes + read_again) / chip.l2_bytes_per_s(cost.l2_bytes_per_cycle);
+  const double dram_s = (missed + evicted) / stream_bytes_per_s(chip);
+  const double chain_s = chip.seconds(chip.units * cost.chain_cycles * columns);
+  const double start = stream_start_s(chip);
+  return {.seconds = start + chain_s + l2_s + dram_s,
+          .start_s = start,
+          .memory_s = l2_s + dram_s,
+          .compute_s = chain_s,
+          .stands_alone = true};
+}
+
+}  // namespace
+
 LawTime block_rows_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
   const BlockRows block_rows = *block_rows_of(kernel);
   const bool norm = block_rows.kind == BlockRows::Kind::kNorm;
   if (!traits_of(conditions.software).has_row_blocks)
     return norm ? rows_law(kernel, chip, conditions) : stream_law(kernel, chip, conditions);
+  if (traits_of(conditions.software).moves_rows_by_vectors && !conditions.scalar_rows)
+    return vector_rows_law(kernel, block_rows, chip);
   const BlockRowsConstants& c = chip.laws.block_rows;
   const RowCost& cost = norm                                        ? c.norm
                         : block_rows.kind == BlockRows::Kind::kGate ? c.gate

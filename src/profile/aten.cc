@@ -193,6 +193,12 @@ bool flag_at(const Arguments& arguments, size_t place) {
           arguments[place].value == "1");
 }
 
+bool TracedTensor::is_transposed() const {
+  const size_t n = shape.size();
+  return n >= 2 && strides[n - 2] == 1 && (strides[n - 1] != 1 || shape[n - 1] > 1) &&
+         shape[n - 2] > 1;
+}
+
 CallWork stream_work(DType dtype, int64_t elements, int64_t flops, int64_t read_bytes,
                      int64_t write_bytes, int64_t rows) {
   static const OpId stream = require_op("stream");
@@ -282,11 +288,18 @@ static bool has_strides(const Arguments& arguments) {
   });
 }
 
+std::string_view without_aten(std::string_view name) {
+  constexpr std::string_view kAten = "aten::";
+  return name.starts_with(kAten) ? name.substr(kAten.size()) : name;
+}
+
 std::optional<CallWork> work_of(const OperatorCall& call, const CallHints& hints) {
-  const Arguments arguments = arguments_of(call);
+  return work_of(without_aten(call.name), arguments_of(call), hints);
+}
+
+std::optional<CallWork> work_of(std::string_view name, const Arguments& arguments,
+                                const CallHints& hints) {
   if (arguments.empty()) return std::nullopt;
-  std::string_view name = call.name;
-  if (name.starts_with("aten::")) name.remove_prefix(std::string_view("aten::").size());
   try {
     std::optional<CallWork> work = product_work(name, arguments, hints);
     if (!work) work = convolution_work(name, arguments, hints);

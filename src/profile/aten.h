@@ -27,6 +27,8 @@ struct TracedTensor {
   /// Whether its elements lie without gaps, in any order.
   bool is_dense() const;
   bool is_row_major() const;
+  /// Whether it is a view of a matrix, or of several, whose columns lie one after the other.
+  bool is_transposed() const;
 };
 
 struct TracedArgument {
@@ -56,6 +58,11 @@ struct CallHints {
 /// The kernels that a call launches. nullopt: the operator is not known, or its sizes are not in
 /// the trace.
 std::optional<CallWork> work_of(const OperatorCall& call, const CallHints& hints = {});
+/// The same of arguments as `arguments_of` gives them, or as they are changed.
+std::optional<CallWork> work_of(std::string_view name, const std::vector<TracedArgument>& arguments,
+                                const CallHints& hints);
+/// "mm" of "aten::mm"; other operators keep their namespace.
+std::string_view without_aten(std::string_view name);
 /// Hints from the name of a kernel: elements of two bytes are taken for bf16.
 CallHints hints_of(std::string_view kernel);
 
@@ -72,6 +79,14 @@ std::optional<CallWork> rows_work(std::string_view name, const Arguments& argume
 std::optional<CallWork> movement_work(std::string_view name, const Arguments& arguments,
                                       const CallHints& hints);
 std::optional<CallWork> pointwise_work(std::string_view name, const Arguments& arguments);
+
+/// Where an operator has a weight or a table, which have no batch; -1: nowhere.
+int weight_place(std::string_view name);
+/// Whether an operator is a convolution or fused attention, whose first dimension is the batch.
+bool is_convolution(std::string_view name);
+bool is_attention(std::string_view name);
+/// Where the left operand of a product of matrices is; its right one follows. -1: no product.
+int product_place(std::string_view name);
 
 // Pieces of these.
 

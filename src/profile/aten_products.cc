@@ -16,13 +16,8 @@ struct StoredMatrix {
 
 StoredMatrix stored_matrix(const TracedTensor& tensor) {
   const size_t n = tensor.shape.size();
-  StoredMatrix matrix{tensor.shape};
-  if (n < 2) return matrix;
-  const int64_t rows = tensor.strides[n - 2], columns = tensor.strides[n - 1];
-  if (rows == 1 && (columns != 1 || tensor.shape[n - 1] > 1) && tensor.shape[n - 2] > 1) {
-    std::swap(matrix.shape[n - 2], matrix.shape[n - 1]);
-    matrix.transposed = true;
-  }
+  StoredMatrix matrix{tensor.shape, tensor.is_transposed()};
+  if (matrix.transposed) std::swap(matrix.shape[n - 2], matrix.shape[n - 1]);
   return matrix;
 }
 
@@ -189,24 +184,49 @@ Shape by_tokens(Shape shape, bool heads_first) {
   return shape;
 }
 
+const ConvolutionForm* convolution_form(std::string_view name) {
+  const auto form = std::find_if(std::begin(kForms), std::end(kForms),
+                                 [&](const ConvolutionForm& f) { return f.name == name; });
+  return form == std::end(kForms) ? nullptr : form;
+}
+
 }  // namespace
+
+int product_place(std::string_view name) {
+  if (name == "mm" || name == "bmm" || name == "matmul" || name == "linear") return 0;
+  if (name == "addmm" || name == "baddbmm" || name == "_addmm_activation" || name == "addmm_")
+    return 1;
+  return -1;
+}
+
+bool is_convolution(std::string_view name) { return convolution_form(name) != nullptr; }
+
+bool is_attention(std::string_view name) {
+  return std::any_of(std::begin(kAttention), std::end(kAttention),
+                     [&](const AttentionForm& f) { return f.name == name; });
+}
+
+int weight_place(std::string_view name) {
+  if (const ConvolutionForm* form = convolution_form(name)) return form->weight;
+  if (name == "linear") return 1;
+  return name == "embedding" || name == "index_select" ? 0 : -1;
+}
 
 std::optional<CallWork> product_work(std::string_view name, const Arguments& arguments,
                                      const CallHints& hints) {
-  if (name == "mm" || name == "bmm" || name == "matmul")
-    return product(tensor_at(arguments, 0), tensor_at(arguments, 1), nullptr, hints);
-  if (name == "addmm" || name == "baddbmm" || name == "_addmm_activation" || name == "addmm_")
+  if (name == "linear") return linear(arguments, hints);
+  const int place = product_place(name);
+  if (place == 0) return product(tensor_at(arguments, 0), tensor_at(arguments, 1), nullptr, hints);
+  if (place == 1)
     return product(tensor_at(arguments, 1), tensor_at(arguments, 2), tensor_at(arguments, 0),
                    hints);
-  if (name == "linear") return linear(arguments, hints);
   return std::nullopt;
 }
 
 std::optional<CallWork> convolution_work(std::string_view name, const Arguments& arguments,
                                          const CallHints& hints) {
-  const auto form = std::find_if(std::begin(kForms), std::end(kForms),
-                                 [&](const ConvolutionForm& f) { return f.name == name; });
-  if (form == std::end(kForms)) return std::nullopt;
+  const ConvolutionForm* form = convolution_form(name);
+  if (form == nullptr) return std::nullopt;
   const TracedTensor *x = tensor_at(arguments, static_cast<size_t>(form->x)),
                      *weight = tensor_at(arguments, static_cast<size_t>(form->weight));
   if (x == nullptr || weight == nullptr || x->shape.size() < 3 ||

@@ -145,14 +145,19 @@ std::optional<CallWork> reduction(const Arguments& arguments, int64_t flops,
                      checked_multiply(results, dtype_bits(*x->dtype)) / 8, results);
 }
 
-std::optional<CallWork> loss(const char* op, const TracedTensor* x, const TracedTensor* labels,
-                             bool backward) {
+std::optional<CallWork> loss(const TracedTensor* x, const TracedTensor* labels) {
   if (x == nullptr || labels == nullptr || x->shape.size() != 2) return std::nullopt;
   CallGraph graph;
-  std::vector<TensorId> inputs = {graph.input(*x), graph.input(*labels)};
-  if (backward) inputs.push_back(graph.input({1}, *x->dtype));
-  graph.add(op, std::move(inputs));
+  graph.add("nll_loss", {graph.input(*x), graph.input(*labels)});
   return graph.work();
+}
+
+/// An element of each row: another operator, fill_, has set the gradient to zeros before.
+std::optional<CallWork> loss_backward(const TracedTensor* x, const TracedTensor* labels) {
+  if (x == nullptr || labels == nullptr || x->shape.size() != 2) return std::nullopt;
+  const int64_t rows = labels->elements();
+  return stream_work(*x->dtype, rows, rows, labels->stored_bytes(),
+                     checked_multiply(rows, dtype_bits(*x->dtype)) / 8);
 }
 
 }  // namespace
@@ -173,10 +178,9 @@ std::optional<CallWork> rows_work(std::string_view name, const Arguments& argume
   if (name == "native_batch_norm_backward" || name == "cudnn_batch_norm_backward" ||
       name == "miopen_batch_norm_backward")
     return batch_norm_backward(arguments);
-  if (name == "nll_loss_forward")
-    return loss("nll_loss", tensor_at(arguments, 0), tensor_at(arguments, 1), false);
+  if (name == "nll_loss_forward") return loss(tensor_at(arguments, 0), tensor_at(arguments, 1));
   if (name == "nll_loss_backward")
-    return loss("nll_loss_backward", tensor_at(arguments, 1), tensor_at(arguments, 2), true);
+    return loss_backward(tensor_at(arguments, 1), tensor_at(arguments, 2));
   static constexpr std::string_view kReductions[] = {
       "sum", "mean", "amax", "amin", "max", "min", "argmax", "argmin", "all", "any", "prod"};
   if (std::find(std::begin(kReductions), std::end(kReductions), name) != std::end(kReductions))

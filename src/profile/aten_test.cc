@@ -124,6 +124,15 @@ TEST(Aten, NormsOfListsWriteANumberEachAndZerosReadNothing) {
   EXPECT_EQ(zero->kernels[0].write_bytes, bytes);
 }
 
+TEST(Aten, TheGradientOfALossIsAnElementOfEachRow) {
+  const auto work =
+      work_of(call_of("aten::nll_loss_backward", "[[], [8192, 32000], [8192], [], [], [], []]",
+                      R"(["float", "float", "long int", "", "Scalar", "Scalar", "float"])", "",
+                      R"(["", "", "", "", "1", "-100", ""])"));
+  ASSERT_TRUE(work);
+  EXPECT_EQ(work->kernels[0].bytes(), 8192 * (8 + 4)) << "fill_ has written the zeros";
+}
+
 TEST(Aten, TensorsInDifferentOrdersAreStrided) {
   const auto strided = [](const char* strides) {
     const auto work = work_of(

@@ -53,7 +53,7 @@ void find_kind(OperatorGroup& group, const ProfilerTrace& trace) {
   const std::string& kernel = trace.names[group.kernel];
   if (first.work != DeviceWork::kKernel) {
     group.kind = TracedKind::kTransfer;
-  } else if (is_collective_kernel(kernel)) {
+  } else if (group.collective >= 0 || is_collective_kernel(kernel)) {
     group.kind = TracedKind::kCollective;
   } else if (group.call >= 0) {
     const OperatorCall& call = trace.calls[static_cast<size_t>(group.call)];
@@ -122,9 +122,14 @@ std::vector<OperatorGroup> operator_groups(const ProfilerTrace& trace) {
   std::map<std::pair<int32_t, int32_t>, OperatorGroup> by_key;
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const DeviceEvent& event = trace.events[i];
-    const bool by_call = event.call >= 0 && event.work == DeviceWork::kKernel;
-    OperatorGroup& group = by_key[{by_call ? event.call : -1, by_call ? -1 : event.name}];
+    constexpr int32_t kNoCall = -1, kCollective = -2;
+    const bool by_call =
+        event.call >= 0 && event.work == DeviceWork::kKernel && event.collective < 0;
+    OperatorGroup& group = by_key[by_call                 ? std::pair{event.call, int32_t{-1}}
+                                  : event.collective >= 0 ? std::pair{kCollective, event.collective}
+                                                          : std::pair{kNoCall, event.name}];
     group.call = by_call ? event.call : -1;
+    group.collective = event.collective;
     group.events.push_back(static_cast<int32_t>(i));
   }
   std::vector<OperatorGroup> groups;

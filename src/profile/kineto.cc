@@ -15,51 +15,13 @@
 #include "base/text.h"
 #include "profile/json_cursor.h"
 #include "profile/text_source.h"
-#include "profile/trace.h"
+#include "profile/trace_builder.h"
 
 namespace tilecast {
-
-int32_t KnownTexts::add(std::string_view text) {
-  if (const auto found = ids_.find(text); found != ids_.end()) return found->second;
-  const auto id = static_cast<int32_t>(by_id_.size());
-  const auto [entry, added] = ids_.emplace(std::string(text), id);
-  by_id_.push_back(&entry->first);
-  bytes_ += static_cast<int64_t>(text.size()) + 64;
-  return id;
-}
-
 namespace {
 
-constexpr int64_t kNsPerUs = 1000;
 /// Kineto writes no event near this size: the longest names of kernels have some 10 kB.
 constexpr size_t kMostEventBytes = size_t{16} << 20;
-
-int64_t whole(std::string_view text, int64_t fallback) { return scaled_number(text, 1, fallback); }
-
-int32_t narrow(int64_t value) {
-  return static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, INT32_MAX));
-}
-
-std::string_view unquoted(std::string_view text) {
-  return text.size() >= 2 && text.front() == '"' ? text.substr(1, text.size() - 2) : text;
-}
-
-/// "[4, 1, 1]"
-std::array<int32_t, 3> triple(std::string_view text) {
-  std::array<int32_t, 3> sizes{};
-  JsonCursor cursor(text);
-  if (text.empty() || !cursor.take('[')) return sizes;
-  for (size_t i = 0; i < sizes.size() && cursor.next_element(); ++i)
-    sizes[i] = narrow(whole(cursor.value(), 0));
-  return sizes;
-}
-
-/// An event, as texts of the window.
-struct RawEvent {
-  std::string_view phase, category, name, time, duration, process, thread;
-  std::string_view external_id, correlation, dims, types, strides, values, stream, device, grid,
-      block, registers, bytes, graph_node;
-};
 
 void read_arguments(JsonCursor& cursor, RawEvent& event) {
   struct Member {
@@ -79,7 +41,16 @@ void read_arguments(JsonCursor& cursor, RawEvent& event) {
                                         {"registers per thread", &RawEvent::registers},
                                         {"bytes", &RawEvent::bytes},
                                         {"graph node id", &RawEvent::graph_node},
-                                        {"external id", &RawEvent::external_id}};
+                                        {"external id", &RawEvent::external_id},
+                                        {"Collective name", &RawEvent::collective},
+                                        {"In msg nelems", &RawEvent::in_elements},
+                                        {"Out msg nelems", &RawEvent::out_elements},
+                                        {"Group size", &RawEvent::group_size},
+                                        {"Process Group Ranks", &RawEvent::group_ranks},
+                                        {"dtype", &RawEvent::dtype},
+                                        {"Total Allocated", &RawEvent::allocated},
+                                        {"Total Reserved", &RawEvent::reserved},
+                                        {"Device Type", &RawEvent::device_type}};
   std::string_view key;
   while (cursor.next_key(key)) {
     const std::string_view value = cursor.value();
@@ -109,148 +80,6 @@ RawEvent read_event(JsonCursor& cursor) {
     if (key == "pid") event.process = value;
   }
   return event;
-}
-
-/// Puts events into a trace.
-class TraceBuilder {
- public:
-  explicit TraceBuilder(std::string name) : name_(std::move(name)) {}
-
-  void add(const RawEvent& event);
-  void add_devices(std::string_view json);
-  ProfilerTrace finish();
-  ProfilerTrace& trace() { return trace_; }
-
- private:
-  bool is_far(int64_t start);
-  void add_operator(const RawEvent& event, int64_t start, int64_t duration);
-  void add_runtime(const RawEvent& event, int64_t start, int64_t duration);
-  void add_device_event(const RawEvent& event, DeviceWork work, int64_t start, int64_t duration);
-  int32_t thread_of(const RawEvent& event) {
-    key_.assign(event.process).append("/").append(event.thread);
-    return threads_.add(key_);
-  }
-
-  std::string name_, key_;
-  ProfilerTrace trace_;
-  KnownTexts call_keys_, threads_;
-  int64_t device_ns_ = 0;            ///< of all events of GPUs
-  std::optional<int64_t> first_ns_;  ///< start of the first event of the file
-};
-
-/// Whether an event begins too far from the first one to be of the same profile.
-bool TraceBuilder::is_far(int64_t start) {
-  if (!first_ns_) first_ns_ = start;
-  return std::abs(start - *first_ns_) > kLongestTraceNs;
-}
-
-void TraceBuilder::add(const RawEvent& event) {
-  ++trace_.event_count;
-  if (event.phase != "X") return;
-  const bool is_kernel = event.category == "kernel", is_copy = event.category == "gpu_memcpy";
-  const bool is_fill = event.category == "gpu_memset", is_op = event.category == "cpu_op";
-  const bool is_call = event.category == "cuda_runtime" || event.category == "cuda_driver";
-  const bool is_step =
-      event.category == "user_annotation" && event.name.starts_with("ProfilerStep");
-  if (!is_kernel && !is_copy && !is_fill && !is_op && !is_call && !is_step) return;
-  const int64_t start = scaled_number(event.time, kNsPerUs, -1);
-  const int64_t duration = scaled_number(event.duration, kNsPerUs, -1);
-  // Nor do the GPUs of a profile together take longer.
-  const bool on_device = is_kernel || is_copy || is_fill;
-  if (start < 0 || duration < 0 || duration > kLongestTraceNs - (on_device ? device_ns_ : 0) ||
-      is_far(start)) {
-    ++trace_.odd_events;
-    return;
-  }
-  if (on_device) device_ns_ += duration;
-  if (is_op) add_operator(event, start, duration);
-  if (is_call) add_runtime(event, start, duration);
-  if (is_step) trace_.steps.push_back({unescaped(event.name), start, duration});
-  if (on_device)
-    add_device_event(event,
-                     is_kernel ? DeviceWork::kKernel
-                     : is_copy ? DeviceWork::kCopy
-                               : DeviceWork::kFill,
-                     start, duration);
-  const auto kept = static_cast<int64_t>(trace_.operators.size() + trace_.runtime.size() +
-                                         trace_.events.size() + trace_.steps.size());
-  Budget::here().allow(kTraceEvents, kept, name_);
-  Budget::here().allow(kTraceNames, trace_.names.bytes() + call_keys_.bytes(), name_);
-}
-
-void TraceBuilder::add_operator(const RawEvent& event, int64_t start, int64_t duration) {
-  key_.clear();
-  for (const std::string_view part :
-       {event.name, event.dims, event.types, event.strides, event.values})
-    key_.append(part).push_back('\n');
-  const auto known = static_cast<int32_t>(call_keys_.size());
-  const int32_t call = call_keys_.add(key_);
-  if (call == known)
-    trace_.calls.push_back({unescaped(event.name), std::string(event.dims),
-                            std::string(event.types), std::string(event.strides),
-                            std::string(event.values)});
-  trace_.has_shapes = trace_.has_shapes || !event.dims.empty();
-  const int32_t thread = thread_of(event);
-  trace_.operators.push_back({start, duration, whole(event.external_id, -1), call, thread});
-}
-
-void TraceBuilder::add_runtime(const RawEvent& event, int64_t start, int64_t duration) {
-  const int32_t thread = thread_of(event);
-  trace_.is_amd = trace_.is_amd || event.name.starts_with("hip");
-  trace_.runtime.push_back({start, duration, whole(event.correlation, -1),
-                            whole(event.external_id, -1), trace_.names.add(event.name), thread});
-}
-
-void TraceBuilder::add_device_event(const RawEvent& event, DeviceWork work, int64_t start,
-                                    int64_t duration) {
-  DeviceEvent& added = trace_.events.emplace_back();
-  added.start_ns = start;
-  added.duration_ns = duration;
-  added.correlation = whole(event.correlation, -1);
-  added.external_id = whole(event.external_id, -1);
-  added.bytes = std::max<int64_t>(0, whole(event.bytes, 0));
-  added.name = trace_.names.add(unescaped(event.name));
-  added.device = narrow(whole(event.device.empty() ? event.process : event.device, 0));
-  added.stream = narrow(whole(event.stream.empty() ? event.thread : event.stream, 0));
-  added.grid = triple(event.grid);
-  added.block = triple(event.block);
-  added.registers = narrow(whole(event.registers, 0));
-  added.work = work;
-  added.in_graph = whole(event.graph_node, 0) > 0;
-}
-
-void TraceBuilder::add_devices(std::string_view json) {
-  const Json list = parse_json(std::string(json), name_ + ": deviceProperties");
-  if (!list.is_array()) return;
-  const auto number = [](const Json& device, const char* key) {
-    const auto found = device.find(key);
-    return found != device.end() && found->is_number_integer() ? found->get<int64_t>() : 0;
-  };
-  constexpr size_t kMostName = 256;  // that of CUDA's cudaDeviceProp
-  for (const Json& device : list) {
-    if (!device.is_object()) continue;
-    const auto name = device.find("name");
-    trace_.devices.push_back({number(device, "id"),
-                              name != device.end() && name->is_string()
-                                  ? name->get<std::string>().substr(0, kMostName)
-                                  : "",
-                              std::max<int64_t>(0, number(device, "totalGlobalMem")),
-                              std::max<int64_t>(0, number(device, "numSms"))});
-  }
-}
-
-template <typename T>
-void sort_by_start(std::vector<T>& events) {
-  std::stable_sort(events.begin(), events.end(),
-                   [](const T& a, const T& b) { return a.start_ns < b.start_ns; });
-}
-
-ProfilerTrace TraceBuilder::finish() {
-  sort_by_start(trace_.operators);
-  sort_by_start(trace_.runtime);
-  sort_by_start(trace_.events);
-  sort_by_start(trace_.steps);
-  return std::move(trace_);
 }
 
 /// The document, from a window that moves over its text.
@@ -335,6 +164,7 @@ bool TraceReader::read_members() {
       if (events) return;
       const std::string_view value = cursor.value();
       if (key == "deviceProperties") builder_.add_devices(value);
+      if (key == "distributedInfo") builder_.add_ranks(value);
     });
     if (!whole) return false;
     if (events && !read_events()) return false;

@@ -13,9 +13,10 @@
 
 namespace tilecast {
 
-/// Events with one call, or with one name and no call.
+/// Events with one call, one collective, or with one name and neither.
 struct OperatorGroup {
   int32_t call = -1;            ///< of ProfilerTrace::calls
+  int32_t collective = -1;      ///< of ProfilerTrace::collectives
   int32_t kernel = 0;           ///< name of the kernel that takes most of the time
   std::vector<int32_t> events;  ///< of ProfilerTrace::events
   double calls = 0;

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
 #include <limits>
 #include <string>
 
@@ -16,56 +14,13 @@
 #include "profile/timeline.h"
 #include "profile/trace.h"
 #include "profile/traced_gpu.h"
+#include "profiler_trace.h"
 #include "tilecast/error.h"
-#include "tilecast/forecast.h"
 
 namespace tilecast {
 namespace {
 
 const TraceConstants& laws() { return bundled_laws().trace; }
-
-/// A trace of an H100 with these events.
-std::string h100_trace(const std::string& events) {
-  return R"({"schemaVersion": 1, "deviceProperties": [{"id": 0, "name": "NVIDIA H100 80GB HBM3",
- "totalGlobalMem": 85018279936, "numSms": 132}], "record_shapes": 1, "traceEvents": [)" +
-         events + R"(], "traceName": "t.json"})";
-}
-
-std::string op_event(const std::string& name, int id, double ts, double dur,
-                     const std::string& arguments) {
-  return R"({"ph": "X", "cat": "cpu_op", "name": ")" + name + R"(", "pid": 1, "tid": 1, "ts": )" +
-         std::to_string(ts) + R"(, "dur": )" + std::to_string(dur) +
-         R"(, "args": {"External id": )" + std::to_string(id) + ", " + arguments + "}}";
-}
-
-std::string call_event(const std::string& name, int correlation, double ts, double dur) {
-  return R"({"ph": "X", "cat": "cuda_runtime", "name": ")" + name +
-         R"(", "pid": 1, "tid": 1, "ts": )" + std::to_string(ts) + R"(, "dur": )" +
-         std::to_string(dur) + R"(, "args": {"correlation": )" + std::to_string(correlation) + "}}";
-}
-
-std::string kernel_event(const std::string& name, int id, int correlation, double ts, double dur,
-                         int stream = 7) {
-  return R"({"ph": "X", "cat": "kernel", "name": ")" + name + R"(", "pid": 0, "tid": 7, "ts": )" +
-         std::to_string(ts) + R"(, "dur": )" + std::to_string(dur) +
-         R"(, "args": {"External id": )" + std::to_string(id) + R"(, "device": 0, "stream": )" +
-         std::to_string(stream) + R"(, "correlation": )" + std::to_string(correlation) +
-         R"(, "registers per thread": 32, "grid": [8, 2, 1], "block": [128, 1, 1]}})";
-}
-
-constexpr const char* kProductArguments =
-    R"("Input Dims": [[4096, 1024], [1024, 2048]], "Input type": ["c10::BFloat16",
- "c10::BFloat16"], "Input Strides": [[1024, 1], [1, 1024]], "Concrete Inputs": ["", ""])";
-
-/// Two products: the first 90 us late by the host, the second launched in time.
-std::string two_products() {
-  return h100_trace(op_event("aten::mm", 1, 100, 30, kProductArguments) + ",\n" +
-                    call_event("cudaLaunchKernel", 11, 110, 5) + "," +
-                    kernel_event("gemm_kernel", 1, 11, 120, 30) + "," +
-                    op_event("aten::mm", 2, 125, 10, kProductArguments) + "," +
-                    call_event("cudaLaunchKernel", 12, 128, 4) + "," +
-                    kernel_event("gemm_kernel", 2, 12, 152, 30));
-}
 
 TEST(JsonCursor, ReadsWhatIsAskedForAndSkipsTheRest) {
   JsonCursor cursor(R"({"a": {"b": [1, "]}\""]}, "name": "x\"y", "n": 1.5e3})");
@@ -278,107 +233,31 @@ TEST(Replay, TimesOfASlowHostHaveAnEnd) {
   EXPECT_GT(span, replayed_span_ns(trace, longest, 1, laws()));
 }
 
-/// A file that is removed with this.
-struct TraceFile {
-  std::string path;
-  TraceFile(const std::string& name, const std::string& text)
-      : path((std::filesystem::temp_directory_path() / name).string()) {
-    std::ofstream(path) << text;
-  }
-  ~TraceFile() { std::filesystem::remove(path); }
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
-};
-
-TEST(TraceReport, OperatorsBesideWhatTheyShouldTake) {
-  const TraceFile file("tilecast_profile_test_report.json", two_products());
-  const Forecaster forecaster;
-  const TraceReport report = report_trace(forecaster, {.path = file.path});
-  EXPECT_EQ(report.gpu, "nvidia-h100-sxm5-80gb");
-  ASSERT_EQ(report.operators.size(), 1u);
-  const TracedOperator& op = report.operators[0];
-  EXPECT_EQ(op.name, "aten::mm");
-  EXPECT_EQ(op.calls, 2);
-  EXPECT_NEAR(op.measured_s, 30e-6, 1e-12);
-  ASSERT_TRUE(op.forecast);
-  EXPECT_EQ(op.slow, op.measured_s > op.forecast->high);
-  EXPECT_NEAR(report.forecast_share, 1, 1e-9);
-  EXPECT_FALSE(report.carried);
-}
-
-TEST(TraceReport, OnTheSameGpuItTakesWhatWasMeasured) {
-  const TraceFile file("tilecast_profile_test_same.json", two_products());
-  const Forecaster forecaster;
-  const TraceReport report =
-      report_trace(forecaster, {.path = file.path, .gpu = load_gpu_ref("H100")});
-  ASSERT_TRUE(report.carried);
-  EXPECT_NEAR(report.carried->kernels_s, 60e-6, 1e-12);
-  EXPECT_NEAR(report.carried->span_s, 72e-6, 1e-9);
-  EXPECT_LT(report.carried->kernels_s.low, report.carried->kernels_s);
-  EXPECT_GT(report.carried->kernels_s.high, report.carried->kernels_s);
-}
-
-TEST(TraceReport, KernelsOfNoTimeCanBeCarried) {
-  std::string text = two_products();
-  for (size_t at = 0;
-       (at = text.find("\"dur\": 30.000000, \"args\": {\"External id\"", at)) != std::string::npos;)
-    text.replace(at, 16, "\"dur\": 0");
-  const TraceFile file("tilecast_profile_test_zero.json", text);
-  const Forecaster forecaster;
-  const TraceReport report =
-      report_trace(forecaster, {.path = file.path, .gpu = load_gpu_ref("H100")});
-  ASSERT_TRUE(report.carried);
-  EXPECT_EQ(report.kernels_s, 0);
-  EXPECT_NEAR(report.carried->span_s, 42e-6, 1e-9) << "the second one begins 42 us after 110";
-}
-
-TEST(TraceReport, ATraceWithoutGpuWorkSaysSo) {
-  const TraceFile file(
-      "tilecast_profile_test_cpu.json",
-      R"({"traceEvents": [)" + op_event("aten::mm", 1, 100, 30, kProductArguments) + "]}");
-  const Forecaster forecaster;
-  const TraceReport report = report_trace(forecaster, {.path = file.path});
-  ASSERT_EQ(report.warnings.size(), 1u);
-  EXPECT_NE(report.warnings[0].find("no work of a GPU"), std::string::npos);
-  EXPECT_THROW(report_trace(forecaster, {.path = file.path, .gpu = load_gpu_ref("H100")}), Error);
-}
-
-TEST(TraceReport, TwoTracesAreMatchedByTheirWork) {
-  const TraceFile a("tilecast_profile_test_a.json", two_products());
-  std::string slower = two_products();
-  const size_t at = slower.rfind("\"dur\": 30.000000");
-  slower.replace(at, 16, "\"dur\": 50.000000");
-  const TraceFile b("tilecast_profile_test_b.json", slower);
-  const Forecaster forecaster;
-  const TraceReport report = compare_traces(forecaster, a.path, b.path);
-  ASSERT_TRUE(report.operators[0].carried);
-  EXPECT_NEAR(*report.operators[0].carried, 40e-6, 1e-12);
-  EXPECT_EQ(report.carried->unknown_share, 0);
-}
-
-TEST(TraceReport, WhatTheOtherTraceLacksIsSaid) {
-  const std::string whole = two_products();
-  const TraceFile a("tilecast_profile_test_whole.json", whole);
-  const TraceFile cut("tilecast_profile_test_cut.json", whole.substr(0, whole.rfind("152.")));
-  const TraceFile cpu(
-      "tilecast_profile_test_host.json",
-      R"({"traceEvents": [)" + op_event("aten::mm", 1, 100, 30, kProductArguments) + "]}");
-  const Forecaster forecaster;
-  const auto tells = [&](const TraceReport& report) {
-    return std::any_of(report.warnings.begin(), report.warnings.end(), [&](const auto& warning) {
-      return warning.starts_with(cut.path) && warning.find("ends before") != std::string::npos;
-    });
+TEST(ProfilerTrace, TheMostMemoryOfAGpu) {
+  const auto memory = [](int64_t allocated, int type) {
+    return R"({"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": 1,
+ "tid": 1, "ts": 5, "args": {"Total Reserved": 4096, "Total Allocated": )" +
+           std::to_string(allocated) + R"(, "Bytes": 512, "Addr": 7, "Device Id": 0,
+ "Device Type": )" +
+           std::to_string(type) + "}}";
   };
-  const GpuRef gpu = load_gpu_ref("H100");
-  EXPECT_TRUE(tells(compare_traces(forecaster, a.path, cut.path)));
-  EXPECT_TRUE(
-      tells(report_trace(forecaster, {.path = a.path, .gpu = gpu, .host_trace = cut.path})));
-  EXPECT_THROW(compare_traces(forecaster, a.path, cpu.path), Error);
-  EXPECT_THROW(report_trace(forecaster, {.path = a.path, .gpu = gpu, .host_trace = cpu.path}),
-               Error);
-  const TraceReport given = compare_traces(forecaster, a.path, a.path, load_gpu_ref("MI300X"));
-  EXPECT_EQ(given.gpu, "amd-mi300x") << "the GPU of the first trace";
-  EXPECT_EQ(given.carried->gpu, "nvidia-h100-sxm5-80gb");
+  const ProfilerTrace trace =
+      parse_profiler_trace(h100_trace(memory(1024, 1) + "," + memory(3072, 1) + "," +
+                                      memory(2048, 6) + "," + memory(1 << 30, 0)),
+                           "t.json");
+  EXPECT_EQ(trace.memory.allocated_bytes, 3072) << "the host's memory is another one";
+  EXPECT_EQ(trace.memory.reserved_bytes, 4096);
+}
+
+TEST(Replay, TimesOfEventsAndCalls) {
+  const ProfilerTrace trace = parse_profiler_trace(two_products(), "t.json");
+  const ReplayedTrace same = replayed(trace, durations_of(trace, 1), 1, laws());
+  EXPECT_EQ(same.begin_ns, (std::vector<int64_t>{120'000, 152'000}));
+  EXPECT_EQ(same.end_ns, (std::vector<int64_t>{150'000, 182'000}));
+  EXPECT_EQ(same.call_begin_ns, (std::vector<int64_t>{110'000, 128'000}));
+  EXPECT_EQ(same.call_end_ns, (std::vector<int64_t>{115'000, 132'000}));
+  EXPECT_EQ(same.start_ns, 110'000);
+  EXPECT_EQ(same.span_ns, 72'000);
 }
 
 }  // namespace

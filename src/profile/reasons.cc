@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "profile/operators.h"
+#include "profile/timeline.h"
 
 namespace tilecast {
 namespace {
@@ -47,6 +48,28 @@ double layout_share(const OperatorGroup& group, const ProfilerTrace& trace) {
     if (std::any_of(std::begin(kNames), std::end(kNames),
                     [&](std::string_view part) { return contains(name, part); }))
       sum += e.duration_ns;
+  }
+  return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, group.total_ns));
+}
+
+/// Share of a group's time while a collective ran on another stream.
+double beside_collectives(const OperatorGroup& group, const ProfilerTrace& trace) {
+  std::vector<const DeviceEvent*> collectives;
+  for (const DeviceEvent& event : trace.events)
+    if (event.collective >= 0 || is_collective_kernel(trace.names[event.name]))
+      collectives.push_back(&event);
+  int64_t sum = 0;
+  for (const int32_t i : group.events) {
+    const DeviceEvent& event = trace.events[static_cast<size_t>(i)];
+    // Collectives of one GPU run one after the other: the last to begin before its end decides.
+    const auto later =
+        std::lower_bound(collectives.begin(), collectives.end(), event.end_ns(),
+                         [](const DeviceEvent* one, int64_t at) { return one->start_ns < at; });
+    if (later == collectives.begin()) continue;
+    const DeviceEvent& other = **std::prev(later);
+    if (other.device != event.device || other.stream == event.stream) continue;
+    sum += std::max<int64_t>(
+        0, std::min(other.end_ns(), event.end_ns()) - std::max(other.start_ns, event.start_ns));
   }
   return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, group.total_ns));
 }
@@ -105,6 +128,8 @@ const Gemm* product_of(const OperatorGroup& group) {
 
 /// The reason that the kernel's name tells; "": none.
 std::string by_name(const std::string& kernel) {
+  if (contains(kernel, "sm90_xmma_gemm"))
+    return "a kernel of an older cuBLAS, which newer ones replace (nvjet)";
   if (contains(kernel, "cutlass_80") || contains(kernel, "ampere_") || contains(kernel, "sm80_"))
     return "the library chose a kernel that was written for Ampere";
   if (contains(kernel, "pytorch_flash::"))
@@ -159,11 +184,14 @@ std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, do
       c != nullptr && c->in_channels / c->groups % kVector != 0)
     return fmt::format("{} input channels, no multiple of 8, do not fill the matrix units",
                        c->in_channels / c->groups);
+  if (std::string reason = by_operator(call, constants); !reason.empty()) return reason;
   if (const int64_t blocks = blocks_of(group, trace); blocks > 0 && 2 * blocks < sms_of(trace))
     return fmt::format("{} most of the {} SMs idle",
                        blocks == 1 ? "1 block leaves" : fmt::format("{} blocks leave", blocks),
                        sms_of(trace));
-  if (std::string reason = by_operator(call, constants); !reason.empty()) return reason;
+  constexpr double kMostly = 0.5;
+  if (beside_collectives(group, trace) > kMostly)
+    return "a collective of another stream shares the GPU with it";
   const bool streams = !group.work.kernels.empty() && group.work.kernels.front().is<Stream>();
   if (streams && group.work.is_strided)
     return fmt::format("{:.1f} x its bytes: {} is not stored row by row", ratio,

@@ -34,7 +34,7 @@ class Replay {
  public:
   Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations, double host_speed,
          const TraceConstants& constants);
-  int64_t span_ns();
+  ReplayedTrace run();
 
  private:
   /// An event of a stream: what it waits for.
@@ -57,9 +57,9 @@ class Replay {
   const double host_speed_;
   const int64_t launch_ns_, longest_gap_ns_, other_gap_ns_, slack_ns_;
   std::vector<Step> steps_;
-  std::vector<int64_t> begin_, end_;           ///< of events, in the replay
-  std::vector<int64_t> call_begin_;            ///< of runtime calls
-  std::vector<std::vector<int32_t>> of_call_;  ///< events by their launch
+  std::vector<int64_t> begin_, end_;            ///< of events, in the replay
+  std::vector<int64_t> call_begin_, call_end_;  ///< of runtime calls
+  std::vector<std::vector<int32_t>> of_call_;   ///< events by their launch
 };
 
 Replay::Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations, double host_speed,
@@ -75,6 +75,7 @@ Replay::Replay(const ProfilerTrace& trace, const std::vector<int64_t>& durations
       begin_(trace.events.size(), 0),
       end_(trace.events.size(), 0),
       call_begin_(trace.runtime.size(), 0),
+      call_end_(trace.runtime.size(), 0),
       of_call_(trace.runtime.size()) {
   for (size_t i = 0; i < trace.events.size(); ++i)
     if (trace.events[i].launch >= 0)
@@ -181,20 +182,22 @@ void Replay::run_host() {
       traced_from = std::max(traced_from, c.start_ns);
     }
     call_begin_[i] = now;
+    call_end_[i] = at_once ? now : later(now, c.duration_ns, host_speed_);
     if (at_once || !may_wait(trace_.names[c.name])) continue;
     run_until(static_cast<int32_t>(i));
     // It waited if it ended when the GPU did.
     if (traced_gpu > c.start_ns && traced_gpu <= c.end_ns() + slack_ns_) {
       const int64_t rest = std::max<int64_t>(0, c.end_ns() - traced_gpu);
       now = later(std::max(now, gpu), rest, host_speed_);
+      call_end_[i] = now;
       traced_from = std::max(traced_from, c.end_ns());
     }
   }
   run_until(static_cast<int32_t>(trace_.runtime.size()));
 }
 
-int64_t Replay::span_ns() {
-  if (trace_.events.empty()) return 0;
+ReplayedTrace Replay::run() {
+  if (trace_.events.empty()) return {};
   find_steps();
   if (trace_.runtime.empty())
     for (size_t i = 0; i < trace_.events.size(); ++i) run_event(static_cast<int32_t>(i));
@@ -203,14 +206,21 @@ int64_t Replay::span_ns() {
   int64_t first = *std::min_element(begin_.begin(), begin_.end());
   for (size_t i = 0; i < of_call_.size(); ++i)
     if (!of_call_[i].empty()) first = std::min(first, call_begin_[i]);
-  return *std::max_element(end_.begin(), end_.end()) - first;
+  const int64_t last = *std::max_element(end_.begin(), end_.end());
+  return {std::move(begin_),    std::move(end_), std::move(call_begin_),
+          std::move(call_end_), first,           last - first};
 }
 
 }  // namespace
 
+ReplayedTrace replayed(const ProfilerTrace& trace, const std::vector<int64_t>& durations_ns,
+                       double host_speed, const TraceConstants& constants) {
+  return Replay(trace, durations_ns, host_speed, constants).run();
+}
+
 int64_t replayed_span_ns(const ProfilerTrace& trace, const std::vector<int64_t>& durations_ns,
                          double host_speed, const TraceConstants& constants) {
-  return Replay(trace, durations_ns, host_speed, constants).span_ns();
+  return replayed(trace, durations_ns, host_speed, constants).span_ns;
 }
 
 }  // namespace tilecast

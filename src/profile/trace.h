@@ -66,6 +66,17 @@ struct RuntimeCall {
 
 enum class DeviceWork : uint8_t { kKernel, kCopy, kFill };
 
+/// What the kernel of a collective states of it.
+struct TracedCollective {
+  std::string name;   ///< "allreduce", "_allgather_base"
+  std::string dtype;  ///< "BFloat16"
+  int64_t in_elements = 0, out_elements = 0;
+  int64_t group_size = 0;
+  std::vector<int64_t> ranks;  ///< of the group; empty: not stated
+
+  bool operator==(const TracedCollective&) const = default;
+};
+
 /// A kernel, copy or fill that a GPU ran.
 struct DeviceEvent {
   int64_t start_ns = 0, duration_ns = 0;
@@ -79,6 +90,7 @@ struct DeviceEvent {
   int32_t registers = 0;
   DeviceWork work = DeviceWork::kKernel;
   bool in_graph = false;
+  int32_t collective = -1;  ///< of ProfilerTrace::collectives; -1: none, or not stated
 
   // Filled in by `assign_operators`.
   int32_t op = -1;      ///< of ProfilerTrace::operators: the innermost that launched it; -1: none
@@ -86,6 +98,11 @@ struct DeviceEvent {
   int32_t launch = -1;  ///< of ProfilerTrace::runtime; -1: before the trace began
 
   int64_t end_ns() const { return start_ns + duration_ns; }
+};
+
+/// Most bytes of one GPU's memory, as PyTorch's allocator counts them.
+struct TracedMemory {
+  int64_t allocated_bytes = 0, reserved_bytes = 0;
 };
 
 /// ProfilerStep#5 of the host.
@@ -111,6 +128,9 @@ struct ProfilerTrace {
   std::vector<DeviceEvent> events;      ///< by start
   std::vector<ProfilerStep> steps;
   std::vector<TracedDevice> devices;
+  std::vector<TracedCollective> collectives;  ///< distinct ones
+  TracedMemory memory;
+  int64_t world_size = 0;   ///< ranks of the job; 0: not stated
   int64_t event_count = 0;  ///< of the file, also those that are not kept
   int64_t odd_events = 0;   ///< without a time, or with one that makes no sense
   bool cut_off = false;     ///< the file ends before its list of events does

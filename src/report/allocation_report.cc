@@ -17,6 +17,7 @@
 
 #include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/price_text.h"
 #include "report/text_table.h"
 #include "tilecast/allocate.h"
 #include "tilecast/view.h"
@@ -157,11 +158,14 @@ std::string notes(const AllocationForecast& f, const TableStyle& style) {
 
 void add_pool(const std::vector<PoolUse>& pool, Lines& lines) {
   for (const PoolUse& kind : pool)
-    lines.add(kind.gpu, share_text(kind.utilization()),
-              fmt::format("of {} in use{}", kind.gpus,
-                          kind.price_per_gpu_hour
-                              ? fmt::format(", {:.4g} an hour each", *kind.price_per_gpu_hour)
-                              : ""));
+    lines.add(
+        kind.gpu, share_text(kind.utilization()),
+        fmt::format("of {} in use{}", kind.gpus,
+                    kind.price_per_gpu_hour
+                        ? fmt::format(", {:.4g} an hour each", *kind.price_per_gpu_hour)
+                        : "") +
+            (kind.gpu_price && !kind.gpu_price->table.empty() ? "; " + price_text(*kind.gpu_price)
+                                                              : ""));
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 
 #include "base/text.h"
 #include "report/kernel_text.h"
+#include "report/price_text.h"
 #include "report/serving_plan_text.h"
 
 namespace tilecast {
@@ -42,9 +43,10 @@ class CharacterPlot {
 
 /// What the front has on its vertical axis.
 double height_of(const ServingPlan& plan, const ServingCandidate& c) {
-  return !plan.sized()          ? c.gpu_tokens_per_s
-         : plan.ranks_by_cost() ? plan.price_per_hour(c)
-                                : static_cast<double>(c.gpus());
+  return !plan.sized()            ? c.gpu_tokens_per_s
+         : plan.ranks_by_energy() ? c.energy_per_token_j.value_or(0)
+         : plan.ranks_by_cost()   ? plan.price_per_hour(c)
+                                  : static_cast<double>(c.gpus());
 }
 
 std::string trimmed(std::string line) {
@@ -61,10 +63,12 @@ void add_front_picture(std::string& out, const ServingPlan& plan, const TableSty
     most = std::max(most, height_of(plan, plan.candidates[i]));
   }
   if (plan.front.size() < 2 || most_user <= 0 || most <= 0) return;
-  const char* const name = !plan.sized() ? "GPU/s" : plan.ranks_by_cost() ? "$/h" : "GPUs";
+  const std::string name = !plan.sized()            ? "GPU/s"
+                           : plan.ranks_by_energy() ? "J/tok"
+                           : plan.ranks_by_cost()   ? currency_sign(plan.prices) + "/h"
+                                                    : "GPUs";
   const std::string top = format_count(most), right = format_count(most_user);
-  const size_t label = std::max(top.size(), std::string_view(name).size()),
-               frame = kPlotIndent + label + 2;
+  const size_t label = std::max(top.size(), name.size()), frame = kPlotIndent + label + 2;
   const size_t width = std::min(static_cast<size_t>(style.width), kPlotMostWidth);
   if (width < frame + kPlotLeastWidth) return;
   CharacterPlot plot(width - frame, most_user, most);

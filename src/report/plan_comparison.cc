@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/plan_text.h"
+#include "report/price_text.h"
 #include "report/text_table.h"
 
 namespace tilecast {
@@ -66,6 +67,15 @@ bool overlaps(const TrainingPlan& plan, const TrainingPlan& first) {
          rank_value(first, b.ranked_s->low) <= rank_value(plan, a.ranked_s->high);
 }
 
+/// The rows of their price tables.
+std::vector<GpuPrice> prices_of_plans(const std::vector<TrainingPlan>& plans,
+                                      const std::vector<size_t>& order) {
+  std::vector<GpuPrice> prices;
+  for (const size_t i : order)
+    if (plans[i].gpu_price) prices.push_back(*plans[i].gpu_price);
+  return prices;
+}
+
 }  // namespace
 
 // NOLINTNEXTLINE(readability-function-size): a table
@@ -87,7 +97,8 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
     table.right.push_back(true);
   }
   if (any.has_prices()) {
-    table.header.push_back(any.counts_tokens ? "$/G tok" : "$/G img");
+    table.header.push_back(currency_sign(any.gpu_price) +
+                           (any.counts_tokens ? "/G tok" : "/G img"));
     table.right.push_back(true);
   }
   table.header.push_back("best configuration");
@@ -132,7 +143,7 @@ std::string plans_table(const std::vector<TrainingPlan>& plans, const TableStyle
                          : any.has_prices()                      ? "costs less"
                                                                  : "is faster");
   if (extrapolated) notes += "; *: part of the time is extrapolated: the warning says how much";
-  return out + "\n" + wrapped(notes, style);
+  return out + "\n" + wrapped(notes, style) + price_lines(prices_of_plans(plans, order), style);
 }
 
 std::vector<TrainingPlan> sorted_plans(const std::vector<TrainingPlan>& plans) {

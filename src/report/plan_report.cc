@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/plan_text.h"
+#include "report/price_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
 #include "schema/plan_options.h"
@@ -72,9 +73,11 @@ void add_winner(std::string& out, const TrainingPlan& plan, const TableStyle& st
         fmt::format("a GPU; {} a step, {:.3g} J for each of its {}", format_si(*c.energy_j, "J"),
                     *c.energy_j / plan.samples(), sample_word(plan)));
   if (plan.has_prices())
-    lines.add("cost", fmt::format("${:.4g}", plan.cost_of_step(c)),
-              fmt::format("a step; ${:.4g} for a billion {}",
+    lines.add("cost", currency_sign(plan.gpu_price) + fmt::format("{:.4g}", plan.cost_of_step(c)),
+              fmt::format("a step; {}{:.4g} for a billion {}", currency_sign(plan.gpu_price),
                           plan.cost_of_step(c) * 1e9 / plan.samples(), sample_word(plan)));
+  if (plan.gpu_price && !plan.gpu_price->table.empty())
+    lines.add("  price", "", price_text(*plan.gpu_price));
   out += lines.text(style);
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "report/price_text.h"
 
 namespace tilecast {
 
@@ -19,13 +20,18 @@ void add_power(Lines& lines, const PowerForecast& power, std::string_view work) 
     note += fmt::format(", {:.3g} J a token", *power.energy_per_token_j);
   lines.add("power", fmt::format("{:.0f} W", power.power_w.value), note);
   std::vector<std::string> costs;
-  if (power.gpu_cost) costs.push_back(fmt::format("{:.4g} for the GPUs", *power.gpu_cost));
-  if (power.energy_cost)
-    costs.push_back(fmt::format("{:.4g} for their energy", *power.energy_cost));
-  if (power.cost_per_million_tokens)
-    costs.push_back(fmt::format("{:.4g} for a million tokens", *power.cost_per_million_tokens));
+  const std::string currency =
+      power.gpu_price && !power.gpu_price->currency.empty() ? " " + power.gpu_price->currency : "";
+  const auto add_cost = [&](const std::optional<double>& cost, const char* what) {
+    if (cost) costs.push_back(fmt::format("{:.4g}{} for {}", *cost, currency, what));
+  };
+  add_cost(power.gpu_cost, "the GPUs");
+  add_cost(power.energy_cost, "their energy");
+  add_cost(power.cost_per_million_tokens, "a million tokens");
   if (power.carbon_g) costs.push_back(fmt::format("{:.4g} g of CO2", *power.carbon_g));
   if (!costs.empty()) lines.add("  cost", "", join(costs, ", "));
+  if (power.gpu_price && !power.gpu_price->table.empty())
+    lines.add("  price", "", price_text(*power.gpu_price));
   std::vector<std::string> beside;
   if (power.server_energy_j)
     beside.push_back("servers beside their GPUs " + format_si(*power.server_energy_j, "J"));

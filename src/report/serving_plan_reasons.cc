@@ -23,12 +23,12 @@ int lack_of(const ServingPlan& plan, const PlanAlternative& a) {
 std::pair<std::string, std::string> loss_of(const ServingPlan& plan, const ServingCandidate& c) {
   const ServingCandidate& best = plan.candidates.front();
   if (!c.fits) return {"does not fit", format_bytes(-c.margin_bytes) + " too much"};
-  const double ratio = plan.sized() ? plan.worth(c) / plan.worth(best)
+  const double ratio = plan.sized() || plan.ranks_by_energy() ? plan.worth(c) / plan.worth(best)
                        : plan.ranks_by_cost()
                            ? plan.cost_of_million_tokens(c) / plan.cost_of_million_tokens(best)
                            : c.gpu_tokens_per_s / best.gpu_tokens_per_s;
   return {!c.keeps_up && c.excess <= 1 ? "does not keep up"
-          : best.meets && plan.sized() && !plan.ranks_by_cost()
+          : best.meets && plan.sized() && !plan.ranks_by_cost() && !plan.ranks_by_energy()
               ? format_integer(c.gpus()) + (c.intervals && c.intervals->extrapolated ? "*" : "")
           : best.meets
               ? fmt::format("{}{:+.1f} %{}", order_is_uncertain(plan, c) ? "~" : "",
@@ -47,7 +47,7 @@ std::string other_options(const ServingPlan& plan, const PlanAlternative& a) {
     if (a.option != option.name && option.value(plan, best) != option.value(plan, c))
       parts.push_back(fmt::format("{} {}", option.column, shown_text(plan, option, c)));
   }
-  if (plan.sized() && plan.ranks_by_cost())
+  if (plan.sized() && (plan.ranks_by_cost() || plan.ranks_by_energy()))
     parts.push_back(fmt::format("GPUs {}", c.gpus()));
   else if (!plan.sized() && best.concurrency != c.concurrency)
     parts.push_back(fmt::format("clients {}", c.concurrency));
@@ -67,6 +67,7 @@ void add_reasons(std::string& out, const ServingPlan& plan, const TableStyle& st
   TextTable table;
   table.header = {"instead", "",
                   !plan.candidates.front().meets ? "of the limit"
+                  : plan.ranks_by_energy()       ? "J/token"
                   : plan.ranks_by_cost()         ? "cost"
                   : plan.sized()                 ? "GPUs"
                                                  : "GPU tok/s",

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "report/kernel_text.h"
 #include "report/plan_text.h"
+#include "report/price_text.h"
 #include "report/serving_plan_text.h"
 #include "report/text_table.h"
 #include "request/access.h"
@@ -65,7 +66,7 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
     table.right = {true};
     for (size_t i = 0; i < rows.size(); ++i) table.rows[i] = {std::to_string(i + 1)};
   }
-  const auto add = [&](const char* name, bool right, auto text) {
+  const auto add = [&](const std::string& name, bool right, auto text) {
     table.header.push_back(name);
     table.right.push_back(right);
     for (size_t i = 0; i < rows.size(); ++i)
@@ -94,10 +95,18 @@ std::string candidates_table(const ServingPlan& plan, const std::vector<size_t>&
   add("user/s", true, [](const Candidate& c) { return format_count(c.user_tokens_per_s); });
   if (!plan.sized())
     add("GPU/s", true, [&](const Candidate& c) { return throughput_text(plan, c); });
+  if (plan.ranks_by_energy())
+    add("J/tok", true, [&](const Candidate& c) {
+      if (!c.energy_per_token_j) return std::string("-");
+      return fmt::format("{}{:.3g}", plan.sized() && order_is_uncertain(plan, c) ? "~" : "",
+                         *c.energy_per_token_j);
+    });
+  const std::string sign = currency_sign(plan.prices);
   if (plan.sized() && !plan.prices.empty())
-    add("$/h", true, [&](const Candidate& c) { return format_count(plan.price_per_hour(c)); });
+    add(sign + "/h", true,
+        [&](const Candidate& c) { return format_count(plan.price_per_hour(c)); });
   else if (!plan.prices.empty())
-    add("$/M tok", true,
+    add(sign + "/M tok", true,
         [&](const Candidate& c) { return fmt::format("{:.3g}", plan.cost_of_million_tokens(c)); });
   constexpr size_t kIndent = 2;
   return format_text_table(in_one_line(std::move(table), style, kIndent, {"user/s", "repl"}), style,
@@ -172,9 +181,9 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
                         : "";
   if (plan.sized())
     lines.add("GPUs", format_integer(c.gpus()),
-              plan.prices.empty()
-                  ? "in all"
-                  : fmt::format("in all; ${} an hour", format_count(plan.price_per_hour(c))));
+              plan.prices.empty() ? "in all"
+                                  : fmt::format("in all; {}{} an hour", currency_sign(plan.prices),
+                                                format_count(plan.price_per_hour(c))));
   lines.add("layout",
             fmt::format("{} × {} GPU{}", c.replicas, c.tp * c.pp * c.dp,
                         c.tp * c.pp * c.dp == 1 ? "" : "s"),
@@ -199,7 +208,8 @@ void add_winner(std::string& out, const ServingPlan& plan, const TableStyle& sty
     lines.add("power", fmt::format("{:.0f} W", *c.power_w),
               fmt::format("a GPU; {:.3g} J for a written token", *c.energy_per_token_j));
   if (!plan.prices.empty())
-    lines.add("cost", fmt::format("${:.3g}", plan.cost_of_million_tokens(c)),
+    lines.add("cost",
+              fmt::format("{}{:.3g}", currency_sign(plan.prices), plan.cost_of_million_tokens(c)),
               "for a million written tokens");
   out += lines.text(style);
 }
@@ -268,28 +278,38 @@ void add_misses(std::string& out, const ServingPlan& plan, const TableStyle& sty
          "\n" + format_text_table(table, style, 2);
 }
 
+/// ", $3.60 an hour"; "": no prices are given.
+std::string an_hour(const ServingPlan& plan, const Candidate& c) {
+  if (plan.prices.empty()) return "";
+  return fmt::format(", {}{} an hour", currency_sign(plan.prices),
+                     format_count(plan.price_per_hour(c)));
+}
+
 /// What decided on the best candidate, where the search ends, and what is not certain.
 void add_remarks(std::string& out, const ServingPlan& plan, const TableStyle& style) {
   const Candidate& best = plan.candidates.front();
-  if (plan.most)
+  const bool by_energy = plan.ranks_by_energy();
+  if (plan.most) {
+    const Candidate& most = plan.candidates[*plan.most];
+    const double ratio = by_energy ? plan.worth(most) / plan.worth(best)
+                                   : most.gpu_tokens_per_s / best.gpu_tokens_per_s;
     out += "\n" +
-           wrapped(
-               fmt::format(
-                   "It is the simplest of the layouts that tie: throughputs that "
-                   "differ by less than {:.0f} % do. {:+.1f} %: {}",
-                   100 * ServingPlan::kTieRatio,
-                   100 * (plan.candidates[*plan.most].gpu_tokens_per_s / best.gpu_tokens_per_s - 1),
-                   options_text(plan, plan.candidates[*plan.most])),
-               style);
+           wrapped(fmt::format("It is the simplest of the layouts that tie: {} that "
+                               "differ by less than {:.0f} % do. {:+.1f} %: {}",
+                               by_energy ? "energies" : "throughputs", 100 * ServingPlan::kTieRatio,
+                               100 * (ratio - 1), options_text(plan, most)),
+                   style);
+  }
   const auto tried_more = [](const Candidate& c) {
     return c.concurrency > ServingPlan::kMostClients;
   };
   if (plan.fewest) {
     const Candidate& c = plan.candidates[*plan.fewest];
-    out += "\n" +
-           wrapped(fmt::format("It is the cheapest. The fewest GPUs: {}, ${} an hour: {}", c.gpus(),
-                               format_count(plan.price_per_hour(c)), options_text(plan, c)),
-                   style);
+    out +=
+        "\n" + wrapped(fmt::format("{}. The fewest GPUs: {}{}: {}",
+                                   by_energy ? "It takes the least energy" : "It is the cheapest",
+                                   c.gpus(), an_hour(plan, c), options_text(plan, c)),
+                       style);
   }
   if (!plan.sized() && best.concurrency == ServingPlan::kMostClients &&
       std::none_of(plan.candidates.begin(), plan.candidates.end(), tried_more))
@@ -342,24 +362,27 @@ std::string plan_table(const ServingPlan& plan, const TableStyle& style) {
     first.push_back(i);
   if (plan.meeting > 0)
     out += "\n" +
-           title_lines(
-               fmt::format("{} of {} of the {} layouts that {}",
-                           plan.sized() ? "The fewest GPUs" : "The best load", first.size(),
-                           plan.layouts, plan.limited() ? "meet the limits" : "were simulated"),
-               style) +
+           title_lines(fmt::format("{} of {} of the {} layouts that {}",
+                                   plan.ranks_by_energy() ? "The least energy"
+                                   : plan.sized()         ? "The fewest GPUs"
+                                                          : "The best load",
+                                   first.size(), plan.layouts,
+                                   plan.limited() ? "meet the limits" : "were simulated"),
+                       style) +
            "\n" + candidates_table(plan, first, style, true);
   add_intervals(out, plan, first, style);
   out += "\n" +
          title_lines(fmt::format("Pareto front{}: none is better both for a user and {}",
                                  plan.limited() && plan.meeting > 0 ? " within the limits" : "",
-                                 !plan.sized()          ? "for a GPU"
-                                 : plan.ranks_by_cost() ? "in price"
-                                                        : "in GPUs"),
+                                 !plan.sized()            ? "for a GPU"
+                                 : plan.ranks_by_energy() ? "in energy"
+                                 : plan.ranks_by_cost()   ? "in price"
+                                                          : "in GPUs"),
                      style) +
          "\n" + candidates_table(plan, plan.front, style, false);
   add_front_picture(out, plan, style);
   add_misses(out, plan, style);
-  out += "\n" + wrapped(legend(plan, first, out), style);
+  out += "\n" + wrapped(legend(plan, first, out), style) + price_lines(plan.prices, style);
   return out + left_out(plan, style);
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text.h"
 #include "report/kernel_text.h"
@@ -14,7 +15,26 @@ namespace {
 
 /// Tokens/s for each GPU, or with prices for each unit of money: what ranks the candidates.
 double worth(const ServingPlan& plan, const ServingCandidate& c, double gpu_tokens_per_s) {
-  return plan.ranks_by_cost() ? gpu_tokens_per_s / plan.prices[c.hardware] : gpu_tokens_per_s;
+  return plan.ranks_by_cost() ? gpu_tokens_per_s / plan.prices[c.hardware].price_per_gpu_hour
+                              : gpu_tokens_per_s;
+}
+
+/// The 80 % interval of a token's energy: power over throughput, whose errors are independent.
+Interval energy_interval(const ServingCandidate& c) {
+  const Interval &power = c.power_interval, &tokens = c.intervals->gpu_tokens_per_s;
+  const double energy = *c.energy_per_token_j;
+  const auto factor = [](double of_power, double of_tokens) {
+    return std::exp(std::hypot(std::log(of_power), std::log(of_tokens)));
+  };
+  return {energy, energy / factor(power.value / power.low, tokens.high / tokens.value),
+          energy * factor(power.high / power.value, tokens.value / tokens.low)};
+}
+
+/// Whether it is open which of two kinds of GPU takes less energy.
+bool energies_overlap(const ServingCandidate& a, const ServingCandidate& b) {
+  if (!a.intervals || !b.intervals || !a.energy_per_token_j || !b.energy_per_token_j) return false;
+  const Interval of_a = energy_interval(a), of_b = energy_interval(b);
+  return of_a.low <= of_b.high && of_b.low <= of_a.high;
 }
 
 }  // namespace
@@ -58,8 +78,9 @@ std::string missed_text(const ServingPlan& plan, const ServingCandidate& c) {
 bool order_is_uncertain(const ServingPlan& plan, const ServingCandidate& c) {
   const ServingCandidate& best = plan.candidates.front();
   // Of servers for a given load, numbers of GPUs are compared, which have no intervals.
-  if (plan.sized()) return false;
+  if (plan.sized() && !plan.ranks_by_energy()) return false;
   if (c.hardware == best.hardware) return c.ties && &c != &best;
+  if (plan.ranks_by_energy()) return energies_overlap(c, best);
   if (!c.intervals || !best.intervals) return false;
   return worth(plan, c, c.intervals->gpu_tokens_per_s.high) >=
              worth(plan, best, best.intervals->gpu_tokens_per_s.low) &&

@@ -71,6 +71,10 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
   lines.add("load", load_text(s),
             fmt::format("at most {} sequences and {} tokens in a step",
                         format_integer(s.max_num_seqs), format_integer(s.max_num_batched_tokens)));
+  if (s.warmup_requests > 0)
+    lines.add("  warm-up",
+              fmt::format("{} requests not counted", format_integer(s.warmup_requests)),
+              "sent before the others: conversations begin without earlier turns");
   lines.add("mean batch", fmt::format("{:.1f} sequences", s.mean_batch),
             fmt::format("decode in a step; busy {:.0f} % of the time", 100 * s.busy_share));
   lines.add("cache",
@@ -104,6 +108,18 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
     lines.add("  transfer of the cache", format_seconds(p.transfer_s),
               fmt::format("for a prompt of mean length, after its first token; {} with waiting",
                           format_seconds(p.mean_transfer_s)));
+  }
+  if (s.encode_pool) {
+    const EncodePoolForecast& p = *s.encode_pool;
+    lines.add(
+        "encode pool", fmt::format("{} x {} GPU{}", p.workers, p.gpus, p.gpus == 1 ? "" : "s"),
+        fmt::format("tp {}; {:.1f} images in a run, {} at most; busy {:.0f} % of the time; {} "
+                    "each",
+                    p.tp, p.mean_images, p.images_together, 100 * p.busy_share,
+                    format_bytes(p.peak_bytes)));
+    lines.add("  images of a prompt", format_seconds(p.mean_encode_s),
+              fmt::format("until a server has their tokens, with waiting; {} for the transfer on an idle link",
+                          format_seconds(p.transfer_s)));
   }
   if (s.goodput_requests_per_s) {
     const double each = *s.goodput_requests_per_s / static_cast<double>(s.gpus);

@@ -267,7 +267,7 @@ std::string format_text_table(const TextTable& table, const TableStyle& style, s
 }
 
 TextTable in_one_line(TextTable table, const TableStyle& style, size_t indent,
-                      std::initializer_list<std::string_view> least_important) {
+                      const std::vector<std::string_view>& least_important) {
   const auto folds = [&] {
     const std::vector<size_t> lines = lay_out(table, table_width(style) - indent).lines;
     return !lines.empty() && lines.back() > 0;

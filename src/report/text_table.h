@@ -83,7 +83,7 @@ std::string format_text_table(const TextTable& table, const TableStyle& style, s
 /// The table without the first of these columns, as many as it takes for rows of one line. Names
 /// that it does not have are left out.
 TextTable in_one_line(TextTable table, const TableStyle& style, size_t indent,
-                      std::initializer_list<std::string_view> least_important);
+                      const std::vector<std::string_view>& least_important);
 
 /// A table of names, values and remarks; long remarks are wrapped.
 class Lines {

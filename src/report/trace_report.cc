@@ -122,6 +122,28 @@ void add_idle_lines(Lines& lines, const TraceReport& report) {
               "runs alone: nothing hides it");
 }
 
+/// What was changed beside the GPU.
+void add_change_lines(Lines& lines, const CarriedTrace& carried) {
+  const std::string kept = fmt::format("; operators with {} of the time do not say how they change: kept",
+                                       percent_of(carried.kept_share));
+  if (carried.batch > 0)
+    lines.add("batch there", std::to_string(carried.batch),
+              fmt::format("in place of {}{}", carried.traced_batch, kept));
+  if (!carried.dtype.empty())
+    lines.add("dtype there", carried.dtype,
+              fmt::format("in place of {}{}", carried.traced_dtype, carried.batch > 0 ? "" : kept));
+}
+
+void add_carried_lines(Lines& lines, const TraceReport& report) {
+  const CarriedTrace& carried = *report.carried;
+  add_change_lines(lines, carried);
+  const std::string gpu = carried.gpu_name.empty() ? "the other GPU" : carried.gpu_name;
+  lines.add("kernels there", format_seconds(carried.kernels_s.value),
+            fmt::format("{}on {}", ends_text(carried.kernels_s, ", "), gpu));
+  lines.add("span there", format_seconds(carried.span_s.value),
+            fmt::format("{}host: {}", ends_text(carried.span_s, "; "), carried.host));
+}
+
 std::string totals(const TraceReport& report, const TableStyle& style) {
   Lines lines;
   lines.add("span", format_seconds(report.span_s),
@@ -136,14 +158,11 @@ std::string totals(const TraceReport& report, const TableStyle& style) {
   lines.add("known", percent_of(report.forecast_share),
             fmt::format("of the kernels' {} have a forecast; {} are measured only",
                         format_seconds(report.kernels_s), percent_of(report.unknown_share)));
-  if (report.carried) {
-    const CarriedTrace& carried = *report.carried;
-    const std::string gpu = carried.gpu_name.empty() ? "the other GPU" : carried.gpu_name;
-    lines.add("kernels there", format_seconds(carried.kernels_s.value),
-              fmt::format("{}on {}", ends_text(carried.kernels_s, ", "), gpu));
-    lines.add("span there", format_seconds(carried.span_s.value),
-              fmt::format("{}host: {}", ends_text(carried.span_s, "; "), carried.host));
-  }
+  if (report.memory_peak_bytes > 0)
+    lines.add("memory", format_bytes(report.memory_peak_bytes),
+              fmt::format("most that tensors had; PyTorch's allocator held up to {}",
+                          format_bytes(report.memory_reserved_bytes)));
+  if (report.carried) add_carried_lines(lines, report);
   return lines.text(style);
 }
 

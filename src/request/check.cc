@@ -210,6 +210,12 @@ void check_deployment(const Request& r) {
         "`prefill-tp`, `prefill-pp`, `prefill-dp`, `prefill-ep` and `kv-transfer` need "
         "`prefill-workers`: the number of servers that compute prompts only");
   }
+  if (d.encode.workers > 0 && r.images == 0)
+    refuse(
+        "`encode-workers` has no effect without `images`: these servers run the vision tower for "
+        "the images of prompts");
+  if (d.encode.workers == 0 && d.encode.tp != 1)
+    refuse("`encode-tp` needs `encode-workers`: the number of servers that run the vision tower");
   const Speculation& s = d.speculation;
   if (s.tokens == 0 && (s.acceptance_rate || !s.draft_model.empty() || s.method))
     refuse(
@@ -240,6 +246,11 @@ void check_common_prompts(const Request& r) {
   const Load& load = r.load;
   if (load.session_turn_delay_s > 0 && load.session_turns == 1)
     refuse("`session-turn-delay-s` has no effect without `session-turns`");
+  if (load.warmup_request_count &&
+      (load.session_turns == 1 || load.rate == 0 || !load.trace.empty()))
+    refuse(
+        "`warmup-request-count` has no effect without `session-turns` and `rate`: other loads have "
+        "no warm-up");
   if (load.num_prefixes > 1 && load.prefix_len == 0)
     refuse("`num-prefixes` has no effect without `prefix-len`");
   const bool hashes = std::any_of(load.trace.begin(), load.trace.end(),

@@ -95,6 +95,23 @@ std::vector<OptionDef> pool_options() {  // NOLINT(readability-function-size): a
        .help = "when the KV cache moves to the decode pool: after-prefill, or by-layer while later "
                "layers are computed",
        .choices = choice_names<KvTransfer>()},
+      {.name = "encode-workers",
+       .kinds = kServers,
+       .access = field<[](auto& r) -> auto& { return r.deployment.encode.workers; }>(),
+       .value = "N",
+       .unit = "servers",
+       .default_value = "0",
+       .help = "servers that run the vision tower only; those that compute prompts get the tokens "
+               "of images from them; 0: these run it themselves",
+       .min = 0,
+       .max = 4096},
+      {.name = "encode-tp",
+       .kinds = kServers,
+       .access = field<[](auto& r) -> auto& { return r.deployment.encode.tp; }>(),
+       .value = "N",
+       .unit = "ranks",
+       .default_value = "1",
+       .help = "tp of an encode worker"},
   };
 }
 

@@ -37,10 +37,33 @@ OptionAccess power_cap() {
   return access;
 }
 
+constexpr double kMostPrice = 1e6;
+
+/// One number, or prices by GPU: a list, a file or the name of a table, which is read once the GPU
+/// is known.
+OptionAccess price_of_gpus() {
+  OptionAccess access{.type = OptionType::kNumber};
+  access.set = [](Request& request, const OptionDef& option, const std::string& text) {
+    EnergyTerms& energy = request.energy;
+    energy.gpu_price.reset();
+    energy.price_per_gpu_hour.reset();
+    energy.gpu_prices.clear();
+    if (parse_number<double>(text))
+      energy.price_per_gpu_hour = number_value(option, text);
+    else
+      energy.gpu_prices = text;
+  };
+  access.get = [](const Request& request, const OptionDef&) -> std::string {
+    const EnergyTerms& energy = request.energy;
+    if (!energy.gpu_prices.empty()) return energy.gpu_prices;
+    return energy.price_per_gpu_hour ? number_text(*energy.price_per_gpu_hour) : "";
+  };
+  return access;
+}
+
 }  // namespace
 
 std::vector<OptionDef> energy_options() {
-  constexpr double kMostPrice = 1e6;
   return {
       {.name = "power-cap-w",
        .access = power_cap(),
@@ -50,9 +73,10 @@ std::vector<OptionDef> energy_options() {
                "energy; default: the board's limit",
        .max = 1e5},
       {.name = "price-per-gpu-hour",
-       .access = field<[](auto& r) -> auto& { return r.energy.price_per_gpu_hour; }>(),
-       .value = "PRICE",
-       .help = "of one GPU, in any currency; results state the cost in the same",
+       .access = price_of_gpus(),
+       .value = "PRICE|TABLE",
+       .help = "a number, in any currency; or by GPU: a list (H100=2.5,A100=1.2), a file (.json, "
+               ".csv), or a price table that comes with Tilecast (aws-on-demand)",
        .min = 0,
        .max = kMostPrice},
       {.name = "price-per-kwh",

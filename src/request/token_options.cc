@@ -138,6 +138,18 @@ std::vector<OptionDef> lengths_and_load() {  // NOLINT(readability-function-size
        .min = 0,
        .max = 1e6,
        .excludes = {"trace"}},
+      {.name = "warmup-request-count",
+       .kinds = kServers,
+       .access = field<[](auto& r) -> auto& { return r.load.warmup_request_count; }>(),
+       .value = "N",
+       .unit = "requests",
+       .help =
+           "conversations with a rate: requests that are simulated first and not counted; "
+           "default: until conversations end as often as they begin; 0: the first ones, without "
+           "turns before them, are counted",
+       .min = 0,
+       .max = kMaxServedRequests,
+       .excludes = {"trace"}},
       {.name = "prefix-len",
        .kinds = kServers,
        .access = field<[](auto& r) -> auto& { return r.load.prefix_len; }>(),

@@ -63,6 +63,7 @@ Interval product(const Interval& power, const Interval& seconds, double factor) 
 
 void add_costs(PowerForecast& power, const PoweredJob& job, const EnergyTerms& prices) {
   const double kwh = power.energy_j / kJoulesPerKwh;
+  power.gpu_price = prices.gpu_price;
   if (prices.price_per_gpu_hour)
     power.gpu_cost = *prices.price_per_gpu_hour * static_cast<double>(job.ranks) * job.seconds /
                      job.requests / kSecondsPerHour;
@@ -140,6 +141,33 @@ std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& t
   add_costs(power, job, request.energy);
   add_servers(power, job, request);
   return power;
+}
+
+PowerForecast power_of_both(const PoolPower& a, const PoolPower& b) {
+  const double share = static_cast<double>(b.gpus) / static_cast<double>(a.gpus + b.gpus);
+  const auto mean = [&](double of_a, double of_b) { return of_a + share * (of_b - of_a); };
+  const auto add = [](std::optional<double>& sum, const std::optional<double>& more) {
+    if (sum && more) *sum += *more;
+  };
+  const PowerForecast& more = b.power;
+  PowerForecast both = a.power;
+  both.power_w = {mean(both.power_w.value, more.power_w.value),
+                  mean(both.power_w.low, more.power_w.low),
+                  mean(both.power_w.high, more.power_w.high)};
+  both.energy_j = {both.energy_j.value + more.energy_j.value, both.energy_j.low + more.energy_j.low,
+                   both.energy_j.high + more.energy_j.high};
+  both.idle_w = mean(both.idle_w, more.idle_w);
+  both.clock_hz = mean(both.clock_hz, more.clock_hz);
+  both.held_back = both.held_back || more.held_back;
+  both.coverage_ratio = mean(both.coverage_ratio, more.coverage_ratio);
+  for (const auto sum : {&PowerForecast::energy_per_token_j, &PowerForecast::gpu_cost,
+                         &PowerForecast::energy_cost, &PowerForecast::carbon_g,
+                         &PowerForecast::cost_per_million_tokens, &PowerForecast::server_energy_j,
+                         &PowerForecast::facility_energy_j, &PowerForecast::facility_energy_cost})
+    add(both.*sum, more.*sum);
+  if (both.tokens_per_kwh && both.energy_per_token_j)
+    both.tokens_per_kwh = kJoulesPerKwh / *both.energy_per_token_j;
+  return both;
 }
 
 std::optional<PowerForecast> power_in(const Result& result) {

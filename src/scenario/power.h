@@ -46,6 +46,15 @@ struct PoweredJob {
 std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& terms,
                                       const Request& request);
 
+/// Power of one kind of GPUs that work for the same requests in two pools.
+struct PoolPower {
+  const PowerForecast& power;
+  int64_t gpus = 1;
+};
+/// Of both: power is the mean of all GPUs, energies and costs of a request are sums. Their errors
+/// are taken as fully correlated.
+PowerForecast power_of_both(const PoolPower& a, const PoolPower& b);
+
 /// The power of a forecast; nullopt where none is stated.
 std::optional<PowerForecast> power_in(const Result& result);
 

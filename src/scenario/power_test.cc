@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/file.h"
+#include "scenario/internal.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
@@ -239,6 +240,81 @@ TEST(PowerOfForecasts, TokensOfAServerCostWhatItsGpusCost) {
   const double an_hour = 2 * (3 + 0.2 * f.power->power_w / 1000);
   EXPECT_NEAR(*f.power->cost_per_million_tokens, an_hour * 1e6 / tokens_per_hour,
               0.02 * *f.power->cost_per_million_tokens);
+}
+
+TEST(PowerOfForecasts, PricesOfAServerAreUsedToTheDigit) {
+  Request request = served_request(256, 8, 200);
+  request.execution.tp = 2;
+  request.energy = {
+      .power_cap_w = {}, .price_per_gpu_hour = 3, .price_per_kwh = 0.2, .carbon_g_per_kwh = 400};
+  const PowerForecast p = *served_forecast(request).power;
+  const double kwh = p.energy_j / 3.6e6;
+  EXPECT_EQ(*p.energy_cost, 0.2 * kwh);
+  EXPECT_EQ(*p.carbon_g, 400 * kwh);
+  EXPECT_EQ(*p.cost_per_million_tokens, 1e6 * (*p.gpu_cost + *p.energy_cost) / 64);
+  // Energy is the power of both GPUs times the time for which their price is paid.
+  const double paid_s = *p.gpu_cost / 3 * 3600 / 2;
+  EXPECT_NEAR(p.energy_j, 2 * p.power_w * paid_s, 1e-9 * p.energy_j);
+}
+
+TEST(PowerOfForecasts, OfServersLiesBetweenIdleAndTheLimit) {
+  for (const char* gpu : {"H100", "A100", "L4", "B200", "MI300X"}) {
+    for (const double rate : {0.2, 5.0, 200.0}) {
+      for (const char* clocks : {"boost", "sustained", "1200"}) {
+        Request request = served_request(256, rate, 100);
+        request.execution.clocks = clocks;
+        const GenerationForecast f = forecast_generation(
+            forecaster(), load_model_ref("llama-3.2-1b"), load_gpu_ref(gpu), request);
+        ASSERT_TRUE(f.power) << gpu;
+        EXPECT_GE(f.power->power_w.low, f.power->idle_w) << gpu << ' ' << rate;
+        EXPECT_LE(f.power->power_w.high, f.power->limit_w) << gpu << ' ' << rate;
+        const double boost_hz = load_gpu_ref(gpu).content->device.gpu().boost_clock_hz;
+        EXPECT_LE(f.power->clock_hz, boost_hz * (1 + 1e-9)) << gpu;
+        EXPECT_GE(f.power->clock_hz, 0.3 * boost_hz) << gpu;
+      }
+    }
+  }
+}
+
+TEST(PowerOfForecasts, MoreWorkOfAServerTakesMoreEnergy) {
+  const auto joules = [](int64_t prompt, int64_t output) {
+    Request request = served_request(prompt, 0, 128);
+    request.load.concurrency = 16;
+    request.output = output;
+    return served_forecast(request).power->energy_j.value;
+  };
+  double before = 0;
+  for (const int64_t prompt : {128, 512, 2048}) {
+    const double now = joules(prompt, 64);
+    EXPECT_GT(now, before) << prompt;
+    before = now;
+  }
+  EXPECT_GT(joules(128, 256), joules(128, 64));
+  Request request{.kind = RequestKind::kGenerate};
+  before = 0;
+  for (const int64_t batch : {1, 4, 16, 64}) {
+    request.batch = batch;
+    const GenerationForecast f = served_forecast(request);
+    EXPECT_GT(f.power->energy_j, before) << batch;
+    before = f.power->energy_j;
+  }
+}
+
+TEST(PowerOfForecasts, ACapMakesNoServerFaster) {
+  Request request = served_request(1024, 0, 128);
+  request.load.concurrency = 32;
+  request.execution.clocks = "sustained";
+  GenerationForecast before = served_forecast(request);
+  for (const double cap_w : {500.0, 350.0, 250.0}) {
+    request.energy.power_cap_w = cap_w;
+    const GenerationForecast f = served_forecast(request);
+    EXPECT_LE(f.power->power_w.high, cap_w);
+    EXPECT_EQ(f.power->limit_w, cap_w);
+    EXPECT_GE(f.serving->all.tpot.mean.value, before.serving->all.tpot.mean.value) << cap_w;
+    EXPECT_GE(f.serving->all.ttft.mean.value, before.serving->all.ttft.mean.value) << cap_w;
+    EXPECT_LE(f.serving->all.output_tokens_per_s, before.serving->all.output_tokens_per_s) << cap_w;
+    before = f;
+  }
 }
 
 TEST(PowerOfForecasts, OptionsOfAServerAreInItsCommandOrNamedBesideIt) {

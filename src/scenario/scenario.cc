@@ -11,6 +11,7 @@
 #include "scenario/internal.h"
 #include "scenario/parallel/rank_layout.h"
 #include "scenario/pass/pass_scenario.h"
+#include "scenario/prices.h"
 
 namespace tilecast {
 namespace {
@@ -69,7 +70,18 @@ const Scenario& scenario_of(const Inquiry& inquiry) {
 }
 
 Result answer(const Inquiry& inquiry) {
-  if (inquiry.request.energy.best_power_cap) return at_best_cap(inquiry);
+  const EnergyTerms& energy = inquiry.request.energy;
+  if (!energy.gpu_prices.empty() && !energy.gpu_price && inquiry.accelerator() == nullptr) {
+    const Request priced = with_gpu_price(inquiry.request, inquiry.gpu().id());
+    return answer({.forecaster = inquiry.forecaster,
+                   .model = inquiry.model,
+                   .device = inquiry.device,
+                   .request = priced,
+                   .detail = inquiry.detail,
+                   .passes = inquiry.passes,
+                   .layers = inquiry.layers});
+  }
+  if (energy.best_power_cap) return at_best_cap(inquiry);
   const Scenario& scenario = scenario_of(inquiry);
   scenario.check(inquiry.request);
   return scenario.run(inquiry);

@@ -195,6 +195,7 @@ constexpr std::string_view kWithoutFlags[] = {
     "speculative-tokens",
     "replicas",
     "prefill-workers",
+    "encode-workers",
     "enable-prefix-caching",
     "kv-offloading-size",
     "cuda-graphs",

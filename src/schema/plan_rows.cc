@@ -99,7 +99,9 @@ std::vector<ServingHardwareRow> ServingPlan::hardware() const {
   std::vector<ServingHardwareRow> rows;
   for (size_t i = 0; i < gpu_ids.size(); ++i) {
     rows.push_back({.gpu = gpu_ids[i], .device_bytes = device_bytes[i]});
-    if (!prices.empty()) rows.back().price_per_gpu_hour = prices[i];
+    if (prices.empty()) continue;
+    rows.back().price_per_gpu_hour = prices[i].price_per_gpu_hour;
+    if (!prices[i].gpu.empty()) rows.back().gpu_price = prices[i];
   }
   return rows;
 }

@@ -43,6 +43,7 @@ template const RecordDef& record_of<KernelAnswer>();
 template const RecordDef& record_of<KernelForecast>();
 template const RecordDef& record_of<GenerationForecast>();
 template const RecordDef& record_of<MemoryTimeline>();
+template const RecordDef& record_of<PowerTimeline>();
 template const RecordDef& record_of<ModelEntry>();
 template const RecordDef& record_of<OpEntry>();
 template const RecordDef& record_of<ProductAnswer>();
@@ -76,6 +77,8 @@ std::span<const ResultDef> results() {
       ResultDef{"comparison", "compare A B", &record_of<Comparison>()},
       ResultDef{"memory", "forecast MODEL --gpu GPU --memory-timeline json",
                 &record_of<MemoryTimeline>()},
+      ResultDef{"power", "forecast MODEL --gpu GPU --power-timeline json",
+                &record_of<PowerTimeline>()},
       ResultDef{"kernel", "kernel OP --gpu GPU", &record_of<KernelAnswer>()},
       ResultDef{"collective", "collective KIND --cluster C", &record_of<CollectiveForecast>()},
       ResultDef{"plan", "plan MODEL --cluster C", &record_of<TrainingPlan>()},

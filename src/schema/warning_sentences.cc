@@ -84,7 +84,9 @@ std::string does_not_fit_text(const Warning& w) {
   const auto* ranks = find_fact<int64_t>(w, "ranks");  // for text generation only
   std::string result = fmt::format(
       "{}does not fit: {} are missing{}; {} needed, programs see {} of {}",
-      find_fact<int64_t>(w, "prefill") != nullptr ? "a prefill worker " : "",
+      find_fact<int64_t>(w, "prefill") != nullptr  ? "a prefill worker "
+      : find_fact<int64_t>(w, "encode") != nullptr ? "an encode worker "
+                                                   : "",
       format_bytes(needed - usable), ranks != nullptr && *ranks > 1 ? " on each GPU" : "",
       format_bytes(needed), format_bytes(fact<int64_t>(w, "device_bytes")), w.subject);
   if (const auto* share = find_fact<double>(w, "utilization"); share != nullptr && *share < 1)

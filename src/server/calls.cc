@@ -16,8 +16,10 @@ namespace {
 constexpr std::pair<std::string_view, std::string_view> kCommands[] = {
     {"compare_gpus", "forecast"},
     {"memory_timeline", "forecast --memory-timeline table"},
+    {"power_timeline", "forecast --power-timeline table"},
     {"occupancy", ""},
     {"step_operations", ""},
+    {"trace_timeline", ""},
     {"suggest_kernels", ""},
     {"data_file", ""}};
 

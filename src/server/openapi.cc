@@ -53,6 +53,7 @@ constexpr std::pair<std::string_view, std::string_view> kExamples[] = {
     {"forecast", R"({"model": "llama-3.1-8b", "gpu": "H100", "prompt": 1024, "output": 256})"},
     {"compare_gpus", R"({"model": "gpt2", "gpus": ["H100", "L4"], "batch": 8})"},
     {"memory_timeline", R"({"model": "gpt2", "gpu": "L4", "mode": "training"})"},
+    {"power_timeline", R"({"model": "gpt2", "gpu": "L4", "mode": "training"})"},
     {"compare", R"({"a": "H100", "b": "T4", "model": "gpt2"})"},
     {"kernel", R"({"op": "linear", "gpu": "A100", "m": 128, "n": 256, "k": 512})"},
     {"collective",

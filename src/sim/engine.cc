@@ -50,8 +50,19 @@ int64_t Engine::preemptions() const {
   return all;
 }
 
+void Engine::forget_counts() {
+  for (Lane& lane : lanes_) {
+    for (ServerState& state : lane.ranks) state.preemptions = 0;
+  }
+  for (PrefixCache& cache : prefix_caches_) cache.forget_counts();
+  steps_ = decoded_ = adapter_loads_ = adapter_steps_ = 0;
+  busy_s_ = used_block_s_ = 0;
+  gaps_ = {};
+}
+
 void Engine::add_prefix_use(PrefixUse& use) const {
   for (const PrefixCache& cache : prefix_caches_) {
+    use.prompts += cache.prompt_tokens();
     use.hits += cache.hit_tokens();
     use.evicted += cache.evicted_blocks() * limits_.block_tokens;
     use.cached += cache.cached_blocks() * limits_.block_tokens;

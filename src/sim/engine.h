@@ -20,8 +20,10 @@ namespace tilecast {
 struct EngineShared {
   std::vector<ServedRequest>& requests;
   std::vector<RequestTimes>& times;
-  int64_t& work;                       ///< keeps every simulation within a few seconds
-  const PrefixRule* prefix = nullptr;  ///< by which caches keep blocks; null: they keep none
+  int64_t& work;                        ///< keeps every simulation within a few seconds
+  const PrefixRule* prefix = nullptr;   ///< by which caches keep blocks; null: they keep none
+  const ServingLoad* images = nullptr;  ///< whose images these servers encode; null: none
+  bool watched = false;                 ///< ServerPool::watch sees the steps
 };
 
 /// A request that is answered completely.
@@ -58,6 +60,8 @@ class Engine {
   const TokenGaps& gaps() const { return gaps_; }
   /// Adds what the prefix caches of its ranks have found, lost and kept.
   void add_prefix_use(PrefixUse& use) const;
+  /// What was before is not counted.
+  void forget_counts();
 
  private:
   /// One of the batches in the pipeline.
@@ -120,6 +124,7 @@ class Engine {
   void finish_step(Lane& lane, std::vector<Answered>& answered);
   void describe(const ServerState& state, const std::vector<Scheduled>& step,
                 ServingBatch& batch) const;
+  int64_t images_of(const ServedRequest& request, int64_t tokens) const;
   int64_t alike_steps(const Lane& lane) const;
   int64_t alike_steps_of(const ServerState& state, const std::vector<Scheduled>& step,
                          const ServingBatch& batch) const;

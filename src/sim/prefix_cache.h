@@ -88,11 +88,15 @@ class PrefixCache {
 
   const PrefixRule& rule() const { return rule_; }
   HostCache* host() const { return host_; }
-  /// Tokens of a prompt that were found here and in the host's memory, over the whole run.
-  void note_hit(int64_t tokens, int64_t host_tokens) {
+  /// Tokens of a prompt, and of these, what was found here and in the host's memory.
+  void note_hit(int64_t prompt, int64_t tokens, int64_t host_tokens) {
+    prompt_tokens_ += prompt;
     hit_tokens_ += tokens;
     host_hit_tokens_ += host_tokens;
   }
+  /// What was before is not counted.
+  void forget_counts() { prompt_tokens_ = hit_tokens_ = host_hit_tokens_ = evicted_blocks_ = 0; }
+  int64_t prompt_tokens() const { return prompt_tokens_; }
   int64_t hit_tokens() const { return hit_tokens_; }
   int64_t host_hit_tokens() const { return host_hit_tokens_; }
   /// Blocks that can be found, and those that were lost to others.
@@ -140,7 +144,7 @@ class PrefixCache {
   std::unordered_map<Edge, uint32_t, EdgeHash> edges_;
   uint32_t first_ = kNone, last_ = kNone;  ///< of the list
   int64_t cached_blocks_ = 0, evicted_blocks_ = 0;
-  int64_t hit_tokens_ = 0, host_hit_tokens_ = 0;
+  int64_t prompt_tokens_ = 0, hit_tokens_ = 0, host_hit_tokens_ = 0;
 };
 
 }  // namespace tilecast

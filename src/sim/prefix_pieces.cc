@@ -38,14 +38,15 @@ PrefixPieces::PrefixPieces(const ServingLoad& load, int64_t block_tokens) {
   }
 }
 
-int64_t most_hit_tokens(const ServingLoad& load, const PrefixPieces& pieces, int64_t block_tokens) {
+int64_t most_hit_tokens(const ServingLoad& load, const PrefixPieces& pieces, int64_t block_tokens,
+                        const std::vector<bool>& counts) {
   PrefixCache cache(0, {});
   int64_t hits = 0;
   for (size_t i = 0; i < load.requests.size(); ++i) {
     const RequestSpec& r = load.requests[i];
     const PrefixCache::Place found =
         cache.hold(cache.find(pieces.of(i), (r.prompt - 1) / block_tokens));
-    hits += found.blocks * block_tokens;
+    if (counts.empty() || counts[i]) hits += found.blocks * block_tokens;
     const int64_t computed = r.prompt + r.output - 1;
     cache.release(cache.publish(pieces.of(i), found, computed / block_tokens).place);
   }

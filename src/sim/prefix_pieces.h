@@ -27,7 +27,8 @@ class PrefixPieces {
 };
 
 /// Tokens of prompts that one cache of any size has, to which each request comes after the ones
-/// before it are answered.
-int64_t most_hit_tokens(const ServingLoad& load, const PrefixPieces& pieces, int64_t block_tokens);
+/// before it are answered. `counts`: of these requests; empty: of all.
+int64_t most_hit_tokens(const ServingLoad& load, const PrefixPieces& pieces, int64_t block_tokens,
+                        const std::vector<bool>& counts = {});
 
 }  // namespace tilecast

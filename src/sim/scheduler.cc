@@ -90,8 +90,8 @@ void ServerState::hold_prefix(ServedRequest& request, const FoundPrefix& found) 
   free.count -= found.match.free_blocks;
   request.hit = request.place.blocks * limits.block_tokens;
   request.computed = found.blocks() * limits.block_tokens;
-  if (!request.was_admitted)
-    free.cache->note_hit(request.hit, found.host_blocks * limits.block_tokens);
+  if (!request.was_admitted && request.counts)
+    free.cache->note_hit(request.spec.prompt, request.hit, found.host_blocks * limits.block_tokens);
   request.was_admitted = true;
   if (!request.host_read) host_blocks += found.host_blocks;
   request.host_read = false;

@@ -60,6 +60,7 @@ struct ServedRequest {
   std::span<const PrefixPiece> pieces = {};  ///< its full blocks, prompt and answer
   PrefixCache::Place place = {};             ///< where `hit` ends
   bool was_admitted = false;
+  bool counts = true;      ///< it is among ServingLoad::counted
   bool host_read = false;  ///< its blocks came from the host's memory before it starts
 
   /// Tokens that are known and not computed yet: of the prompt, or written. A running sequence has

@@ -11,7 +11,9 @@
 // checked with release 0.19.0. A request whose adapter has no place beside max_loras others (LoRA)
 // is put aside, and those behind it may start (scheduled_loras). Blocks that requests have in
 // common: src/sim/prefix_cache.h. Not modelled: priorities, speculative decoding,
-// long_prefill_token_threshold, asynchronous scheduling.
+// long_prefill_token_threshold, asynchronous scheduling; that a step ends before an image for which
+// the encoder's budget or cache has no room (_try_schedule_encoder_inputs): both are as large as
+// the step, so it is shorter by one image at most.
 
 #include <algorithm>
 

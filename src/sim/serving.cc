@@ -3,32 +3,33 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 #include <functional>
 #include <limits>
 #include <queue>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "base/check.h"
+#include "sim/encode_queue.h"
 #include "sim/engine.h"
-#include "sim/least.h"
 #include "sim/limit_watch.h"
-#include "sim/prefix_pieces.h"
+#include "sim/pool_state.h"
 #include "sim/scheduler.h"
 #include "sim/serving_stats.h"
+#include "sim/warmup.h"
 #include "software/software.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-/// A request that is on its way to a pool.
+/// What has been done with a request that is on its way to a pool.
+enum class Stage : uint8_t { kSent, kEncoded, kPrefilled };
+
 struct Arrival {
   double at_s = 0;
   size_t request = 0;
-  bool prefilled = false;
+  Stage stage = Stage::kSent;
   std::optional<size_t> server = {};  ///< that has read its blocks from the host's memory
   /// The earliest first; of equal ones the first request.
   bool operator>(const Arrival& other) const {
@@ -36,69 +37,21 @@ struct Arrival {
   }
 };
 
-/// The servers of one pool.
-struct PoolState {
-  PoolState(const ServerPool& pool, const ServingLoad& load, std::vector<RequestTimes>& times,
-            int64_t& work, bool shares_prefix)
-      : requests(served_requests(load, pool.limits)),
-        pool(pool),
-        next_s(static_cast<size_t>(pool.servers), std::numeric_limits<double>::infinity()),
-        in_flight(static_cast<size_t>(pool.servers), 0) {
-    const int64_t prefix = shares_prefix ? shared_blocks(load, pool.limits) : 0;
-    const PrefixRule* rule = nullptr;
-    if (shares_prefix && pool.limits.prefix_caching && !load.parts.empty()) {
-      rule = &software_def(pool.limits.software).prefix_cache;
-      pieces = PrefixPieces(load, pool.limits.block_tokens);
-      for (size_t i = 0; i < requests.size(); ++i) requests[i].pieces = pieces.of(i);
-    }
-    keeps_prefixes = rule != nullptr;
-    for (int64_t i = 0; i < pool.servers; ++i)
-      engines.emplace_back(pool, EngineShared{requests, times, work, rule}, prefix);
-  }
-
-  std::optional<PrefixUse> prefix_use(const ServingLoad& load) const {
-    if (!keeps_prefixes) return std::nullopt;
-    PrefixUse use;
-    for (const RequestSpec& r : load.requests) use.prompts += r.prompt;
-    use.most_hits = most_hit_tokens(load, pieces, pool.limits.block_tokens);
-    for (const Engine& engine : engines) engine.add_prefix_use(use);
-    return use;
-  }
-
-  double busy_s() const {
-    double all = 0;
-    for (const Engine& engine : engines) all += engine.busy_s();
-    return all;
-  }
-
-  void note(size_t index) {
-    next_s.set(index, engines[index].next_s());
-    in_flight.set(index, engines[index].in_flight());
-  }
-
-  std::vector<ServedRequest> requests;
-  PrefixPieces pieces;
-  bool keeps_prefixes = false;
-  const ServerPool& pool;
-  std::deque<Engine> engines;                      ///< which point into themselves
-  Least<double> next_s;                            ///< of each server, when it does something next
-  Least<int64_t> in_flight;                        ///< of each server
-  size_t next = 0;                                 ///< round robin
-  std::unordered_map<int64_t, size_t> of_session;  ///< which server had its last turn
-};
-
 class ServingSimulation {
  public:
   ServingSimulation(const ServingLoad& load, const Fleet& fleet)
-      : load_(load), fleet_(fleet), watch_(load) {
+      : load_(load), fleet_(fleet), watch_(load), warmup_(load) {
     times_.reserve(load.requests.size());
     for (const RequestSpec& r : load.requests)
       times_.push_back({.sent_s = r.arrival_s, .prompt = r.prompt, .output = r.output});
+    const bool servers_encode = load.image_tokens > 0 && !fleet.encoders;
+    const ServingLoad* images = servers_encode ? &load : nullptr;
     if (fleet.prefill) {
-      prefill_.emplace(*fleet.prefill, prompts_only(load), times_, work_, true);
+      prefill_.emplace(*fleet.prefill, prompts_only(load), times_, work_, true, images);
       link_free_.assign(static_cast<size_t>(fleet.prefill->servers), 0);
     }
-    main_.emplace(fleet.pool, load, times_, work_, !fleet.prefill);
+    if (fleet.encoders) encoders_.emplace(*fleet.encoders, load.requests.size());
+    main_.emplace(fleet.pool, load, times_, work_, !fleet.prefill, images);
     for (ServedRequest& r : main_->requests) {
       if (!fleet.prefill) break;
       r.hit = 0;
@@ -119,16 +72,21 @@ class ServingSimulation {
 
   ServingResult run() {
     std::vector<Answered> answered;
-    while (done_ < times_.size()) {
+    while (done_ < times_.size() && !warmup_.finished()) {
       const Next next = next_event();
-      if (!due_.empty() && due_.top().at_s <= std::min(next.at_s, first_arrival_s())) {
+      const double first_s = std::min(next.at_s, encoded_s());
+      if (!due_.empty() && due_.top().at_s <= std::min(first_s, first_arrival_s())) {
         const size_t request = due_.top().request;
         due_.pop();
         send(request);
         continue;
       }
-      if (!arrivals_.empty() && arrivals_.top().at_s <= next.at_s) {
+      if (!arrivals_.empty() && arrivals_.top().at_s <= first_s) {
         route();
+        continue;
+      }
+      if (encoders_ && encoded_s() <= next.at_s) {
+        encode();
         continue;
       }
       answered.clear();
@@ -161,13 +119,18 @@ class ServingSimulation {
     times_[request].sent_s = at_s;
     // Turns come between those that were planned before them.
     if (has_turns_)
-      due_.push({at_s, request, false});
+      due_.push({at_s, request});
     else
       send(request);
   }
 
   /// An answer may lead to the next request.
   bool answers_send() const { return load_.concurrency > 0 || has_turns_; }
+
+  /// When a run of the vision tower ends next.
+  double encoded_s() const {
+    return encoders_ ? encoders_->next_s() : std::numeric_limits<double>::infinity();
+  }
 
   double first_arrival_s() const {
     return arrivals_.empty() ? std::numeric_limits<double>::infinity() : arrivals_.top().at_s;
@@ -176,11 +139,26 @@ class ServingSimulation {
   /// The front ends of the servers take requests in, each one after the other, in the order of
   /// sending.
   void send(size_t request) {
+    if (warmup_.note_sent(request)) begin_counting();
+    for (std::optional<PoolState>* pool : {&prefill_, &main_}) {
+      if (*pool) (*pool)->requests[request].counts = warmup_.counts(request);
+    }
     const ServerLimits& limits = fleet_.pool.limits;
     const int64_t servers = fleet_.prefill ? fleet_.prefill->servers : fleet_.pool.servers;
     const double start_s = std::max(front_free_s_, times_[request].sent_s);
     front_free_s_ = start_s + limits.turn_s / static_cast<double>(servers);
-    arrivals_.push({start_s + limits.turn_s + limits.overhead_s, request, false});
+    arrivals_.push({start_s + limits.turn_s + limits.overhead_s, request});
+  }
+
+  void begin_counting() {
+    for (std::optional<PoolState>* pool : {&prefill_, &main_}) {
+      if (!*pool) continue;
+      for (Engine& engine : (*pool)->engines) engine.forget_counts();
+    }
+    if (encoders_) encoders_->forget_counts();
+    most_in_flight_ = received_ - done_;
+    transferred_s_ = 0;
+    transfers_ = 0;
   }
 
   /// The server that does something next, and when the first of the others does.
@@ -208,7 +186,7 @@ class ServingSimulation {
   /// No request comes before this time: none is on its way, and what other servers do, which may
   /// let a client send one or let a cache move, happens later.
   double safe_until(const Next& next) const {
-    double until = first_arrival_s();
+    double until = std::min(first_arrival_s(), encoded_s());
     if (!due_.empty()) until = std::min(until, due_.top().at_s);
     if (answers_send()) return std::min(until, next.others_s);
     if (!prefill_ || next.pool != &*main_) return until;
@@ -218,17 +196,28 @@ class ServingSimulation {
   void route() {
     const Arrival arrival = arrivals_.top();
     arrivals_.pop();
-    PoolState& pool = prefill_ && !arrival.prefilled ? *prefill_ : *main_;
+    if (arrival.stage == Stage::kSent && !arrival.server) received_ += 1;
+    most_in_flight_ = std::max(most_in_flight_, received_ - done_);
+    const int64_t images = load_.requests[arrival.request].images;
+    if (encoders_ && arrival.stage == Stage::kSent && images > 0)
+      return encoders_->receive(arrival.request, images, arrival.at_s);
+    PoolState& pool = prefill_ && arrival.stage != Stage::kPrefilled ? *prefill_ : *main_;
     const size_t to = arrival.server ? *arrival.server : choose(pool, arrival.request);
     if (!arrival.server) {
       const double ready_s = pool.engines[to].read_host(arrival.request, arrival.at_s);
-      if (!arrival.prefilled) received_ += 1;
-      most_in_flight_ = std::max(most_in_flight_, received_ - done_);
       if (ready_s > arrival.at_s)
-        return arrivals_.push({ready_s, arrival.request, arrival.prefilled, to});
+        return arrivals_.push({ready_s, arrival.request, arrival.stage, to});
     }
     pool.engines[to].receive(arrival.request, arrival.at_s);
     pool.note(to);
+  }
+
+  /// A run of the vision tower ends; requests go on when the servers have what it made of them.
+  void encode() {
+    encoded_.clear();
+    encoders_->advance(encoded_);
+    for (const EncodeQueue::Encoded& e : encoded_)
+      arrivals_.push({e.at_s, e.request, Stage::kEncoded});
   }
 
   /// Which server of the pool gets a request.
@@ -258,7 +247,7 @@ class ServingSimulation {
     link_free_[worker] = end;
     transferred_s_ += end - a.at_s;
     transfers_ += 1;
-    arrivals_.push({end, a.request, true});
+    arrivals_.push({end, a.request, Stage::kPrefilled});
   }
 
   void answer(const Answered& a) {
@@ -267,6 +256,7 @@ class ServingSimulation {
     if (!prefill_) watch_.note_ttft(a.request, times.ttft_s());
     if (times.output > 1) watch_.note_tpot(a.request, times.tpot_s());
     done_ += 1;
+    warmup_.note_answer(a.request);
     const RequestSpec& spec = load_.requests[a.request];
     if (spec.next) return plan(*spec.next, a.at_s + load_.requests[*spec.next].think_s);
     // The client sends its next request, or the first turn of its next conversation.
@@ -275,14 +265,17 @@ class ServingSimulation {
   }
 
   ServingResult summary() {
-    const double first = times_.front().sent_s;
-    double last = 0;
-    for (const RequestTimes& r : times_) last = std::max(last, r.last_s);
+    std::vector<RequestTimes> times =
+        warmup_.exists() ? warmup_.counted(times_) : std::move(times_);
     // Clients of several servers get their answers in any order.
-    std::stable_sort(
-        times_.begin(), times_.end(),
-        [](const RequestTimes& a, const RequestTimes& b) { return a.sent_s < b.sent_s; });
-    ServingResult result = summarize(std::move(times_), static_cast<int64_t>(most_in_flight_));
+    std::stable_sort(times.begin(), times.end(), [](const RequestTimes& a, const RequestTimes& b) {
+      return a.sent_s < b.sent_s;
+    });
+    const double first = times.front().sent_s;
+    double last = 0;
+    for (const RequestTimes& r : times) last = std::max(last, r.last_s);
+    ServingResult result = summarize(std::move(times), static_cast<int64_t>(most_in_flight_));
+    result.warmup_requests = warmup_.uncounted();
     int64_t steps = 0, decoded = 0, adapters = 0;
     double used = 0;
     TokenGaps gaps;
@@ -296,7 +289,7 @@ class ServingSimulation {
       adapters += engine.adapter_steps();
     }
     result.itl = gaps.summary();
-    result.prefix = (prefill_ ? *prefill_ : *main_).prefix_use(load_);
+    result.prefix = (prefill_ ? *prefill_ : *main_).prefix_use(load_, warmup_.counts());
     const ServerLimits& limits = fleet_.pool.limits;
     const double busy_s = main_->busy_s();
     const auto servers = static_cast<double>(fleet_.pool.servers);
@@ -318,9 +311,15 @@ class ServingSimulation {
       result.prefill_busy_share = share_of(prefill_s);
       if (transfers_ > 0) result.mean_transfer_s = transferred_s_ / static_cast<double>(transfers_);
     }
+    double encode_s = 0;
+    if (encoders_) {
+      encode_s = encoders_->busy_s() / static_cast<double>(fleet_.encoders->workers);
+      result.encode = {share_of(encode_s), encoders_->mean_images(), encoders_->mean_s()};
+    }
     if (load_.concurrency == 0) {
-      const double longest_s = std::max(busy_s / servers, prefill_s);
-      result.keeps_up = queue_is_steady(result.requests, longest_s);
+      const double longest_s = std::max({busy_s / servers, prefill_s, encode_s});
+      result.keeps_up =
+          queue_is_steady(result.requests, longest_s) && warmup_.keeps_up(times_, longest_s);
       result.queue_is_short = queue_is_short(result.requests, longest_s);
     }
     return result;
@@ -329,9 +328,12 @@ class ServingSimulation {
   const ServingLoad& load_;
   const Fleet& fleet_;
   LimitWatch watch_;
+  Warmup warmup_;
   std::vector<RequestTimes> times_;
   int64_t work_ = 0;
   std::optional<PoolState> prefill_, main_;
+  std::optional<EncodeQueue> encoders_;
+  std::vector<EncodeQueue::Encoded> encoded_;  ///< by the run that has ended
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> arrivals_;
   std::priority_queue<Arrival, std::vector<Arrival>, std::greater<>> due_;  ///< to be sent
   std::vector<size_t> starts_;     ///< requests that follow no answer

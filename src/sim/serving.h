@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "sim/served_steps.h"
 #include "tilecast/choices.h"
 
 namespace tilecast {
@@ -31,6 +32,8 @@ struct RequestSpec {
   size_t first_part = 0, part_count = 0;
   uint64_t output_key = 0;              ///< ContentPart::key of its answer
   std::optional<int64_t> adapter = {};  ///< number of its low-rank adapter
+  /// That no earlier turn had: at the beginning of its last part.
+  int64_t images = 0;
 };
 
 /// Tokens of a prompt that always come together. Prompts that begin with the same parts begin with
@@ -38,6 +41,7 @@ struct RequestSpec {
 struct ContentPart {
   uint64_t key = 0;
   int64_t tokens = 0;
+  int64_t images = 0;  ///< at its beginning
 };
 
 /// Limits of the times of requests.
@@ -53,6 +57,11 @@ struct ServingLoad {
   std::vector<RequestSpec> requests;  ///< in the order of arrival
   /// Of all prompts; empty: they have nothing in common.
   std::vector<ContentPart> parts = {};
+  int64_t image_tokens = 0;  ///< of one image; 0: there are none
+  /// Requests to be counted; 0: all. The first to be sent come before these, `warmup` at most, or
+  /// so many: until the conversations have ended that had begun when the first one ended.
+  int64_t counted = 0, warmup = 0;
+  bool warms_up_fully = false;  ///< with all of `warmup`
   /// Clients of a closed loop: all send a request at time 0, and the next one when theirs is
   /// answered, until all requests are sent. 0: requests arrive at their own times.
   int64_t concurrency = 0;
@@ -123,6 +132,7 @@ struct ServingBatch {
   double decode_context = 0;  ///< tokens that each of them has in the cache, on average
   std::vector<PromptChunk> prompts;
   int64_t adapters = 0;  ///< different ones of its sequences
+  int64_t images = 0;    ///< that the vision tower runs for before the prompts that have them
 };
 
 /// Appends the seconds of a step on each stage of the pipeline. `ranks`: what each data-parallel
@@ -135,6 +145,17 @@ struct ServerPool {
   int64_t servers = 1;
   ServerLimits limits;
   ServingStepTimes step_s;
+  WatchSteps watch = nullptr;  ///< sees the steps of the first server, once each; may be null
+};
+
+/// Workers that run the vision tower only. The images of a request go to them in turn, each has a
+/// queue (first come, first served), and a run takes as many as are there. A request goes on to the
+/// servers when they have the tokens of all its images.
+struct Encoders {
+  int64_t workers = 1;
+  int64_t together = 1;                              ///< images in a run, at most
+  std::function<double(int64_t images)> encode_s;    ///< one run
+  std::function<double(int64_t images)> transfer_s;  ///< of one worker, one after the other
 };
 
 /// Servers behind a router. With prefill workers, these compute the prompts and the first token;
@@ -146,6 +167,7 @@ struct Fleet {
   /// Seconds from the end of a prefill until the other pool has the cache of a prompt of so many
   /// tokens, on an idle link. The transfers of one worker follow each other.
   std::function<double(int64_t prompt)> transfer_s;
+  std::optional<Encoders> encoders;
 };
 
 /// Mean, median and 99th percentile (linear between ranks, as numpy.percentile), seconds.
@@ -176,7 +198,7 @@ struct RequestTimes {
 
 /// What prefix caches found, kept and lost, in tokens: over all servers and the whole run.
 struct PrefixUse {
-  int64_t prompts = 0;      ///< tokens of all prompts
+  int64_t prompts = 0;      ///< tokens of all prompts that are counted
   int64_t hits = 0;         ///< of these, that the cache had when the request was admitted first
   int64_t most_hits = 0;    ///< by one cache of any size, to which requests come one at a time
   int64_t evicted = 0;      ///< lost to other requests
@@ -185,8 +207,16 @@ struct PrefixUse {
   int64_t host_cached = 0;  ///< kept there at the end
 };
 
+/// What encode workers did.
+struct EncodeUse {
+  double busy_share = 0;
+  double mean_images = 0;  ///< in a run
+  double mean_s = 0;       ///< from a request's coming to the servers' having its images' tokens
+};
+
 struct ServingResult {
-  std::vector<RequestTimes> requests;  ///< in the order of arrival
+  std::vector<RequestTimes> requests;  ///< those that are counted, in the order of arrival
+  int64_t warmup_requests = 0;         ///< that were sent before them
   RequestSummary all;  ///< rates: over the time from the first request to the last token
   /// All requests but the first and the last `most_in_flight` to arrive: when they come the
   /// server is as full as it gets, and it does not empty yet. Rates: of all that is done in the
@@ -205,6 +235,7 @@ struct ServingResult {
   int64_t adapter_loads = 0;   ///< by all servers that compute tokens after the first
   double mean_adapters = 0;    ///< different ones in a step of these
   double mean_transfer_s = 0;  ///< from the end of a prefill to the other pool's getting the cache
+  std::optional<EncodeUse> encode;
   /// Of the servers that compute prompts; nullopt: requests have nothing in common, or the servers
   /// keep nothing.
   std::optional<PrefixUse> prefix;

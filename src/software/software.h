@@ -66,6 +66,7 @@ struct SoftwareTraits {
   double expert_launches_us = 0;         ///< routing, sorting, two products, activation, sum
   double block_fp8_experts_ratio = 0;    ///< time of experts in FP8 by blocks over the measured one
   bool has_row_blocks = false;           ///< norms, gates and rotary: a block for each row
+  bool moves_rows_by_vectors = false;    ///< the same kernels move 16 bytes at a time
   std::string all_reduce_curve;          ///< of the weights of collectives; "": NCCL's
   bool overlaps_shared_experts = false;  ///< on a second stream, with few tokens
   bool fuses_norm_with_all_reduce = false;
@@ -102,6 +103,7 @@ struct ServerDefaults {
   /// It ends with an error where its cache holds no sequence of the longest length. Others start,
   /// and take sequences that the cache holds.
   bool needs_longest_sequence = false;
+  bool keeps_tower = false;  ///< has the weights of a vision tower that encode workers run
 
   bool operator==(const ServerDefaults&) const = default;
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/text.h"
 #include "devices/registry.h"
@@ -72,8 +73,9 @@ std::vector<KernelMeasurement> read_candidates(const std::string& path, const De
 }
 
 CalibrationData read_calibration_data(const std::vector<std::string>& paths, const Device& device,
-                                      const std::string& gpu, const Weights& weights) {
-  std::vector<MeasurementSet> sets;
+                                      const std::string& gpu, const Weights& weights,
+                                      std::vector<MeasurementSet> read) {
+  std::vector<MeasurementSet> sets = std::move(read);
   CalibrationData result;
   for (const std::string& path : paths) {
     MeasurementSet set = read_measurements(path);

@@ -194,9 +194,9 @@ class Commands(unittest.TestCase):
     def test_every_keyword_is_an_option(self):
         """Help of the command line names each keyword of Python's functions."""
         asked = {"compare_gpus": "forecast", "memory_timeline": "forecast", "step_operations": "forecast", "occupancy": "forecast",
-                 "suggest_kernels": "calibrate", "calibrate_pairs": "calibrate"}
+                 "suggest_kernels": "calibrate", "calibrate_pairs": "calibrate", "trace_timeline": "trace"}
         for function in ("forecast", "compare", "compare_gpus", "memory_timeline", "kernel", "collective", "plan", "shard", "evaluate", "train",
-                         "calibrate", "suggest_kernels", "calibrate_pairs", "tune", "sweep", "share", "trace", "allocate"):
+                         "calibrate", "suggest_kernels", "calibrate_pairs", "tune", "sweep", "share", "trace", "trace_timeline", "allocate"):
             text = self.run_command(asked.get(function, function), "--help-all").lower()
             for option in tilecast.options(function):
                 name = option.name.replace("_", "-")

@@ -29,7 +29,12 @@ uint64_t key_under(const TraceRequest& r, uint64_t key) {
   return r.adapter ? mix_keys(key, key_of(kAdapterNumber, *r.adapter)) : key;
 }
 
-std::vector<ContentPart> parts_of_hashes(const TraceRequest& r, int64_t index, int64_t block) {
+/// The part of a prompt that no other has.
+ContentPart own_part(const ServingLoad& load, const Request& asked, int64_t index, int64_t tokens) {
+  return {key_of(kPrompt, index), tokens, images_in(tokens, asked.images, load.image_tokens)};
+}
+
+std::vector<ContentPart> parts_of_hashes(const TraceRequest& r, int64_t block) {
   std::vector<ContentPart> parts;
   int64_t left = r.prompt;
   for (const int64_t id : r.hash_ids) {
@@ -38,13 +43,12 @@ std::vector<ContentPart> parts_of_hashes(const TraceRequest& r, int64_t index, i
     parts.push_back({key_under(r, key_of(kHashId, id)), tokens});
     left -= tokens;
   }
-  if (left > 0) parts.push_back({key_of(kPrompt, index), left});
   return parts;
 }
 
 class CommonPrompts {
  public:
-  CommonPrompts(ServingLoad& load, const Load& asked) : load_(load), asked_(asked) {}
+  CommonPrompts(ServingLoad& load, const Request& asked) : load_(load), asked_(asked) {}
 
   void add(const TraceRequest& r) {
     const size_t index = load_.requests.size();
@@ -66,8 +70,14 @@ class CommonPrompts {
       if (r.follows && !first) load_.requests[before->last].next = index;
     }
     std::vector<ContentPart> parts = r.hash_ids.empty()
-                                         ? parts_of_turn(r, number, first ? nullptr : before)
-                                         : parts_of_hashes(r, number, asked_.hash_block_size);
+                                         ? parts_before_turn(r, first ? nullptr : before)
+                                         : parts_of_hashes(r, asked_.load.hash_block_size);
+    int64_t own = r.prompt;
+    for (const ContentPart& part : parts) own -= part.tokens;
+    if (own > 0) {
+      parts.push_back(own_part(load_, asked_, number, own));
+      spec.images = parts.back().images;
+    }
     // 100,000 requests of 200 turns and less have 20 million.
     constexpr size_t kMostParts = 30'000'000;
     if (load_.parts.size() + parts.size() > kMostParts)
@@ -83,37 +93,37 @@ class CommonPrompts {
   }
 
  private:
-  std::vector<ContentPart> parts_of_turn(const TraceRequest& r, int64_t number,
-                                         const Conversation* before) const {
+  /// What was said before a turn, or the system prompt.
+  std::vector<ContentPart> parts_before_turn(const TraceRequest& r,
+                                             const Conversation* before) const {
     std::vector<ContentPart> parts;
-    int64_t known = 0;
-    if (before == nullptr && asked_.prefix_len > 0 && r.session) {
-      known = asked_.prefix_len;
+    const Load& asked = asked_.load;
+    if (before == nullptr && asked.prefix_len > 0 && r.session) {
       parts.push_back(
-          {key_under(r, key_of(kSystemPrompt, *r.session % asked_.num_prefixes)), known});
+          {key_under(r, key_of(kSystemPrompt, *r.session % asked.num_prefixes)), asked.prefix_len});
     } else if (before != nullptr && r.prompt >= before->tokens &&
                load_.requests[before->last].adapter == r.adapter) {
       parts = before->prompt;
-      known = before->tokens;
       const int64_t answer = load_.requests[before->last].output;
-      if (r.prompt - known >= answer) {
+      if (r.prompt - before->tokens >= answer)
         parts.push_back({load_.requests[before->last].output_key, answer});
-        known += answer;
-      }
     }
-    if (r.prompt > known) parts.push_back({key_of(kPrompt, number), r.prompt - known});
     return parts;
   }
 
   ServingLoad& load_;
-  const Load& asked_;
+  const Request& asked_;
   std::unordered_map<int64_t, Conversation> conversations_;
 };
 
 }  // namespace
 
+int64_t images_in(int64_t tokens, int64_t images, int64_t image_tokens) {
+  return image_tokens > 0 ? std::min(images, tokens / image_tokens) : 0;
+}
+
 void add_common_prompts(ServingLoad& load, std::span<const TraceRequest> requests,
-                        const Load& asked) {
+                        const Request& asked) {
   CommonPrompts all(load, asked);
   for (const TraceRequest& r : requests) all.add(r);
 }

@@ -15,7 +15,7 @@ namespace {
 /// Tokens that one cache of any size finds, with blocks of one token.
 int64_t found_tokens(const std::vector<TraceRequest>& rows, const Load& asked = {}) {
   ServingLoad load;
-  add_common_prompts(load, rows, asked);
+  add_common_prompts(load, rows, {.load = asked});
   return most_hit_tokens(load, PrefixPieces(load, 1), 1);
 }
 
@@ -93,6 +93,7 @@ TEST(CommonPrompts, DrawnSessionsGrowAndBeginWithOneOfTheSystemPrompts) {
   Request r{.kind = RequestKind::kServe, .prompt = 10, .output = 5};
   r.load.rate = 2;
   r.load.requests = 7;
+  r.load.warmup_request_count = 0;
   r.load.session_turns = 3;
   r.load.session_turn_delay_s = 1.5;
   r.load.prefix_len = 100;
@@ -123,6 +124,60 @@ TEST(CommonPrompts, DrawnSessionsGrowAndBeginWithOneOfTheSystemPrompts) {
     EXPECT_EQ(with.requests[i].arrival_s, without.requests[i].arrival_s);
     EXPECT_EQ(with.requests[i].prompt, without.requests[i].prompt + 100);
   }
+}
+
+TEST(CommonPrompts, ConversationsWithARateHaveRequestsBeforeAndAfterThoseThatCount) {
+  Request r{.kind = RequestKind::kServe, .prompt = 10, .output = 5};
+  r.load.rate = 2;
+  r.load.requests = 100;
+  r.load.session_turns = 3;
+  const ServingLoad warm = make_load(r);
+  EXPECT_EQ(warm.counted, 100);
+  EXPECT_EQ(warm.warmup, 5000);
+  EXPECT_EQ(warm.requests.size(), 5202U);
+  r.load.warmup_request_count = 41;
+  const ServingLoad asked = make_load(r);
+  EXPECT_EQ(asked.warmup, 41);
+  EXPECT_TRUE(asked.warms_up_fully);
+  EXPECT_EQ(asked.requests.size(), 243U) << "whole conversations";
+  // Conversations begin at the same rate, also in each part of the time that is counted: 34 of
+  // them.
+  EXPECT_NEAR(asked.requests[240].arrival_s, 81 / (2.0 / 3), 3);
+  for (const size_t part : {1, 2, 3, 20})
+    EXPECT_NEAR(warm.requests[3 * (34 * part - 1)].arrival_s,
+                static_cast<double>(34 * part) / (2.0 / 3), 1e-9);
+  r.load.warmup_request_count = 0;
+  EXPECT_EQ(make_load(r).counted, 0);
+  EXPECT_EQ(make_load(r).requests.size(), 100U);
+  r.load.warmup_request_count = {};
+  r.load.rate = 0;
+  r.load.concurrency = 4;
+  EXPECT_EQ(make_load(r).counted, 0) << "clients have one conversation after the other";
+}
+
+TEST(CommonPrompts, EachTurnHasImagesOfItsOwn) {
+  Request r{.kind = RequestKind::kServe, .prompt = 10 + 2 * 256, .output = 5, .images = 2};
+  r.load.concurrency = 1;
+  r.load.requests = 4;
+  r.load.session_turns = 2;
+  r.load.prefix_len = 50;
+  const ServingLoad load = make_load(r, 256);
+  EXPECT_EQ(load.image_tokens, 256);
+  for (const RequestSpec& spec : load.requests) {
+    EXPECT_EQ(spec.images, 2);
+    int64_t images = 0;
+    for (size_t i = 0; i < spec.part_count; ++i) images += load.parts[spec.first_part + i].images;
+    EXPECT_EQ(images, spec.follows ? 4 : 2);
+    EXPECT_EQ(load.parts[spec.first_part].images, 0) << "the system prompt";
+  }
+  // A turn of a trace that says little more has the images of the turns before it.
+  r.load = {};
+  r.load.trace = {{.prompt = 600, .output = 5, .session = 0, .follows = true},
+                  {.prompt = 700, .output = 5, .session = 0, .follows = true}};
+  const ServingLoad trace = make_load(r, 256);
+  EXPECT_EQ(trace.requests[0].images, 2);
+  EXPECT_EQ(trace.requests[1].images, 0);
+  EXPECT_EQ(make_load(r).requests[0].images, 0);
 }
 
 }  // namespace

@@ -21,6 +21,7 @@
 #include "scenario/generation/server_pools.h"
 #include "scenario/generation/single_request.h"
 #include "scenario/generation/slower_precision.h"
+#include "scenario/generation/tower_runs.h"
 #include "scenario/power.h"
 #include "scenario/warnings.h"
 #include "tilecast/error.h"
@@ -35,11 +36,12 @@ constexpr int64_t kDecodeParts = 5;
 class Generation {
  public:
   /// `asked` is the original request; the request of `served` has the lengths of one typical
-  /// request. `workers`: prefill workers; nullptr: none.
-  Generation(const ServedModel& served, const PrefillWorkers* workers, const Request& asked)
+  /// request.
+  Generation(const ServedModel& served, const OtherPools& others, const Request& asked)
       : served_(served),
-        workers_(workers),
-        prompts_(workers != nullptr ? workers->served() : served),
+        workers_(others.prefill),
+        encoders_(others.encode),
+        prompts_(workers_ != nullptr ? workers_->served() : served),
         model_(served.model),
         decoder_(served.decoder()),
         device_(served.device),
@@ -64,7 +66,7 @@ class Generation {
       add_batch_memory(f, served_);
     }
     if (f.serving)
-      add_power_under_load(f);
+      f.power = power_under_load(*f.serving);
     else
       add_power(f);
     warn(f);
@@ -77,6 +79,30 @@ class Generation {
     time_request(f);
     warn(f);
     return f;
+  }
+
+  /// See single_request.h.
+  std::optional<PowerForecast> power_under_load(const GenerationForecast::Serving& serving) const {
+    const double answers_per_s =
+        serving.steady_or_all().requests_per_s / static_cast<double>(serving.replicas);
+    if (workers_ != nullptr || answers_per_s <= 0) return std::nullopt;
+    Request request = o_;
+    request.batch = std::max<int64_t>(1, std::llround(serving.mean_batch));
+    const ServedModel served(served_, request);
+    GenerationForecast batch =
+        Generation(served, {.prefill = nullptr, .encode = encoders_}, asked_).kernels_alone();
+    if (encoders_ != nullptr) std::erase_if(batch.kernels, is_vision);
+    const auto requests = static_cast<double>(request.batch);
+    const double seconds = requests / answers_per_s;
+    const std::optional<PowerForecast> power = power_of({.kernels = batch.kernels,
+                                                         .seconds = {seconds, seconds, seconds},
+                                                         .stages = served_.plan.pp,
+                                                         .ranks = server_gpus(o_),
+                                                         .tokens = static_cast<double>(o_.output),
+                                                         .requests = requests,
+                                                         .warm = true},
+                                                        served_.power(), o_);
+    return power && encoders_ != nullptr ? with_encode_workers(*power, serving) : power;
   }
 
  private:
@@ -143,38 +169,13 @@ class Generation {
     add_rows(f.kernels, std::move(rows));
   }
 
-  /// The tower runs for the images of each prefill step.
   void vision(GenerationForecast& f) const {
-    const std::optional<TowerSteps>& tower = served_.tower;
-    if (!tower) return;
-    VisionForecast v{.parameters = tower->parameters(), .weights_bytes = tower->weights_bytes()};
-    if (const std::optional<VisionTower::Image> image = image_of(model_, o_)) {
-      v.images = o_.images;
-      v.image_side = image->side;
-      v.image_tokens = image->tokens;
-      v.prompt_tokens = o_.images * image->tokens;
-      f.prompt -= v.prompt_tokens;
-      const int64_t batch = served_.sequences_of_rank(o_.batch);
-      const int64_t prompts = prefill_sequences(o_, batch);
-      v.together = tower->together(prompts);
-      add_tower_runs(f, v, prompts, batch / prompts);
-      if (const int64_t rest = batch % prompts; rest > 0) add_tower_runs(f, v, rest, 1);
-      f.ttft = v.time;
-    }
-    f.vision = std::move(v);
-  }
-
-  void add_tower_runs(GenerationForecast& f, VisionForecast& v, int64_t prompts,
-                      int64_t times) const {
-    for (const auto& [images, runs] : served_.tower->runs(prompts)) {
-      const TimedStep s = time_tower(served_, images);
-      v.time = sum(v.time, s.totals.seconds, static_cast<double>(runs * times));
-      std::vector<KernelForecast> rows;  // runs of layers repeat the same kernels
-      add_rows(rows, describe_events(s.timeline, s.program, s.times, *names_));
-      add_kernels(f, rows, "vision", checked_multiply(runs, times));
-      if (v.step.kernels.empty())
-        v.step = describe_step(served_, "vision tower", s, std::move(rows));
-    }
+    std::optional<TowerRuns> runs = tower_runs(served_, encoders_, *names_);
+    if (!runs) return;
+    f.prompt -= runs->vision.prompt_tokens;
+    f.ttft = runs->seconds;
+    add_rows(f.kernels, std::move(runs->kernels));
+    f.vision = std::move(runs->vision);
   }
 
   /// Steps follow each other through the stages of a pipeline; the slowest stage decides.
@@ -276,31 +277,34 @@ class Generation {
                        served_.power(), o_);
   }
 
-  /// Of a server under load: the kernels of as many sequences as its steps have in the mean, in the
-  /// time in which so many requests are answered. Not forecast with prefill workers.
-  void add_power_under_load(GenerationForecast& f) const {
-    const double answers_per_s =
-        f.serving->steady_or_all().requests_per_s / static_cast<double>(f.serving->replicas);
-    if (workers_ != nullptr || answers_per_s <= 0) return;
-    Request request = o_;
-    request.batch = std::max<int64_t>(1, std::llround(f.serving->mean_batch));
-    const ServedModel served(served_, request);
-    const GenerationForecast batch = Generation(served, nullptr, asked_).kernels_alone();
-    const auto requests = static_cast<double>(request.batch);
-    const double seconds = requests / answers_per_s;
-    f.power = power_of({.kernels = batch.kernels,
-                        .seconds = {seconds, seconds, seconds},
-                        .stages = served_.plan.pp,
-                        .ranks = f.ranks,
-                        .tokens = static_cast<double>(o_.output),
-                        .requests = requests,
-                        .warm = true},
-                       served_.power(), o_);
+  static bool is_vision(const KernelForecast& row) {
+    return row.phase == std::string_view("vision");
+  }
+
+  /// With that of encode workers: a run of the mean number of images, and the wait after it.
+  PowerForecast with_encode_workers(const PowerForecast& power,
+                                    const GenerationForecast::Serving& serving) const {
+    const EncodePoolForecast& pool = *serving.encode_pool;
+    const double answers_per_s = serving.steady_or_all().requests_per_s;
+    if (pool.busy_share <= 0) return power;
+    const int64_t images = std::max<int64_t>(1, std::llround(pool.mean_images));
+    const std::vector<KernelForecast> rows = kernels_of_run(*encoders_, images, *names_);
+    const double seconds = encoders_->run_s(images) / pool.busy_share;
+    const int64_t gpus = checked_multiply(pool.workers, pool.gpus);
+    const std::optional<PowerForecast> more = power_of({.kernels = rows,
+                                                        .seconds = {seconds, seconds, seconds},
+                                                        .ranks = gpus,
+                                                        .tokens = static_cast<double>(o_.output),
+                                                        .requests = seconds * answers_per_s,
+                                                        .warm = true},
+                                                       served_.power(), o_);
+    return more ? power_of_both({power, serving.gpus - gpus}, {*more, gpus}) : power;
   }
 
   /// Kernels belong to a rank of each stage; totals are means over the stages.
   void add_totals(GenerationForecast& f) const {
     for (const KernelForecast& k : f.kernels) {
+      if (encoders_ != nullptr && is_vision(k)) continue;
       f.flops = checked_add(f.flops, checked_multiply(k.flops, k.count));
       f.bytes = checked_add(f.bytes, checked_multiply(k.bytes, k.count));
       if (k.shape.type == Collective::kName)
@@ -330,7 +334,8 @@ class Generation {
     const ServedModel served(served_, request);
     std::optional<PrefillWorkers> workers;
     if (workers_ != nullptr) workers.emplace(served);
-    const Generation even(served, workers ? &*workers : nullptr, asked_);
+    const Generation even(served, {.prefill = workers ? &*workers : nullptr, .encode = encoders_},
+                          asked_);
     GenerationForecast mean = even.kernels_alone();
     even.add_totals(mean);
     f.flops = mean.flops;
@@ -345,7 +350,8 @@ class Generation {
 
   void serve(GenerationForecast& f) const {
     KnownServer known;
-    Server(served_, workers_, known).add_serving(f, asked_, Advice::kGive);
+    Server(served_, {.prefill = workers_, .encode = encoders_}, known)
+        .add_serving(f, asked_, Advice::kGive);
     if (!f.serving) return;
     f.latency = f.serving->all.e2e.mean;
     // A rank computes for the requests of its server; each data-parallel rank has a share of them.
@@ -401,6 +407,7 @@ class Generation {
   std::shared_ptr<TextArena> names_ = std::make_shared<TextArena>();
   const ServedModel& served_;
   const PrefillWorkers* workers_;
+  const EncodeWorkers* encoders_;
   const ServedModel& prompts_;  ///< of what computes the prompts
   const Model& model_;
   const Decoder& decoder_;
@@ -417,13 +424,19 @@ struct Prepared {
         typical(typical_request(whole)),
         served(forecaster, model, gpu, typical) {
     if (request.deployment.prefill.workers > 0) workers.emplace(served);
+    if (request.deployment.encode.workers > 0) encoders.emplace(served);
   }
-  Generation llm() const { return {served, workers ? &*workers : nullptr, whole}; }
+  Generation llm() const {
+    const OtherPools others{.prefill = workers ? &*workers : nullptr,
+                            .encode = encoders ? &*encoders : nullptr};
+    return {served, others, whole};
+  }
 
   Request whole;    ///< with the tokens of images
   Request typical;  ///< with the lengths of one typical request
   ServedModel served;
   std::optional<PrefillWorkers> workers;
+  std::optional<EncodeWorkers> encoders;
 };
 
 }  // namespace
@@ -437,6 +450,12 @@ Result run_generation(const Inquiry& inquiry) {
   forecast.used.load.trace = request.load.trace;
   if (inquiry.detail != Detail::kNumbers) warn_of_slower_precision(forecast, inquiry);
   return forecast;
+}
+
+std::optional<PowerForecast> power_under_load(const ServedModel& served, const OtherPools& others,
+                                              const Request& asked,
+                                              const GenerationForecast::Serving& serving) {
+  return Generation(served, others, asked).power_under_load(serving);
 }
 
 GenerationForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model,

@@ -40,7 +40,8 @@ Memory step_memory(const ServedModel& served, std::vector<StepGroup> groups, int
   if (tower && served.stages[part].layers.has_start) {
     memory.weights_bytes = checked_add(memory.weights_bytes, tower->weights_bytes());
     memory.activations_bytes =
-        std::max(memory.activations_bytes, tower->activations_bytes(prompts));
+        std::max(memory.activations_bytes,
+                 tower->activations_bytes(checked_multiply(prompts, served.asked.images)));
   }
   return memory;
 }

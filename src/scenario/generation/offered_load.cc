@@ -79,15 +79,31 @@ std::vector<RequestSpec> drawn(const Request& o, int64_t requests, double rate) 
                         .output_high = std::max(o.output, o.load.max_output)});
 }
 
+/// When conversations begin. With a warm-up, the requests that are counted come in a part of the
+/// time: so as many conversations as these are begin in each such part of it.
+std::vector<double> drawn_starts(const Request& o, int64_t conversations, int64_t counted) {
+  const int64_t turns = o.load.session_turns;
+  const double rate = o.load.rate / static_cast<double>(turns);
+  const int64_t most = counted > 0 ? ceil_divide(counted, turns) : conversations;
+  std::vector<double> starts;
+  for (uint64_t part = 0; static_cast<int64_t>(starts.size()) < conversations; ++part) {
+    const auto before = static_cast<int64_t>(starts.size());
+    const int64_t count = std::min(most, conversations - before);
+    const double begin = rate > 0 ? static_cast<double>(before) / rate : 0;
+    for (const RequestSpec& r : draw_requests({.requests = count, .rate = rate, .seed = 1 + part}))
+      starts.push_back(begin + r.arrival_s);
+  }
+  return starts;
+}
+
 /// Conversations as rows of a trace: they begin as a Poisson process, so that `rate` is that of
 /// turns in the long run, and each turn's prompt has all that was said before.
-std::vector<TraceRequest> drawn_sessions(const Request& o, int64_t count) {
+std::vector<TraceRequest> drawn_sessions(const Request& o, int64_t count, int64_t counted) {
   const Load& load = o.load;
   const int64_t turns = load.session_turns;
   const std::vector<RequestSpec> lengths = drawn(o, count, load.rate);
-  const std::vector<RequestSpec> starts =
-      turns == 1 ? lengths
-                 : drawn(o, ceil_divide(count, turns), load.rate / static_cast<double>(turns));
+  std::vector<double> starts;
+  if (turns > 1) starts = drawn_starts(o, ceil_divide(count, turns), counted);
   std::vector<TraceRequest> rows;
   rows.reserve(lengths.size());
   int64_t said = 0;
@@ -96,7 +112,7 @@ std::vector<TraceRequest> drawn_sessions(const Request& o, int64_t count) {
     const bool first = i % turns == 0;
     if (first) said = load.prefix_len;
     said = checked_add(said, of.prompt);
-    rows.push_back({.arrival_s = starts[static_cast<size_t>(i / turns)].arrival_s,
+    rows.push_back({.arrival_s = turns > 1 ? starts[static_cast<size_t>(i / turns)] : of.arrival_s,
                     .prompt = said,
                     .output = of.output,
                     .session = i / turns,
@@ -118,21 +134,43 @@ void draw_row_adapters(std::vector<TraceRequest>& rows, const Request& o) {
                           : adapters[i];
 }
 
+/// Conversations with a rate begin without the turns before them: the first requests are not
+/// counted. Sets how many, at most, and returns how many requests there are in all.
+int64_t add_warmup(ServingLoad& load, const Request& o) {
+  const int64_t counted = request_count(o);
+  const std::optional<int64_t>& asked = o.load.warmup_request_count;
+  if (!o.load.trace.empty() || o.load.rate == 0 || o.load.session_turns == 1 || asked == 0)
+    return counted;
+  // Enough for conversations of ten times the duration of what is counted, in a simulation that
+  // takes a second at most.
+  constexpr int64_t kTimes = 10, kLeast = 5000, kMost = 20000;
+  // Others still begin when the last ones that are counted are answered.
+  constexpr int64_t kMostAfter = 10000;
+  load.counted = counted;
+  load.warmup = asked ? *asked : std::clamp(checked_multiply(kTimes, counted), kLeast, kMost);
+  load.warms_up_fully = asked.has_value();
+  const int64_t turns = o.load.session_turns;
+  const int64_t all = checked_add(checked_add(counted, load.warmup), std::min(counted, kMostAfter));
+  return checked_multiply(ceil_divide(all, turns), turns);
+}
+
 }  // namespace
 
-ServingLoad make_load(const Request& o) {
-  const int64_t count = request_count(o);
+ServingLoad make_load(const Request& o, int64_t image_tokens) {
   ServingLoad load;
+  load.image_tokens = image_tokens;
   load.concurrency = client_count(o);
+  const int64_t count = add_warmup(load, o);
   const bool draws_adapters = o.lora_rank > 0 && !names_adapters(o.load);
   const bool common = has_common_prompts(o);
   if (o.load.trace.empty() && !common && !draws_adapters) {
     load.requests = drawn(o, count, o.load.rate);
+    for (RequestSpec& r : load.requests) r.images = images_in(r.prompt, o.images, image_tokens);
     return load;
   }
   std::vector<TraceRequest> own;
   std::span<const TraceRequest> rows = o.load.trace;
-  if (rows.empty()) rows = own = drawn_sessions(o, count);
+  if (rows.empty()) rows = own = drawn_sessions(o, count, load.counted);
   rows = rows.first(static_cast<size_t>(count));
   if (draws_adapters) {
     if (own.empty()) own.assign(rows.begin(), rows.end());
@@ -140,12 +178,15 @@ ServingLoad make_load(const Request& o) {
     rows = own;
   }
   if (common) {
-    add_common_prompts(load, rows, o.load);
+    add_common_prompts(load, rows, o);
     return load;
   }
   for (const TraceRequest& r : rows)
-    load.requests.push_back(
-        {.arrival_s = r.arrival_s, .prompt = r.prompt, .output = r.output, .adapter = r.adapter});
+    load.requests.push_back({.arrival_s = r.arrival_s,
+                             .prompt = r.prompt,
+                             .output = r.output,
+                             .adapter = r.adapter,
+                             .images = images_in(r.prompt, o.images, image_tokens)});
   return load;
 }
 

@@ -21,7 +21,8 @@ int64_t longest_request(const Request& request);
 /// Number of prompts of a static batch in one prefill step.
 int64_t prefill_sequences(const Request& request, int64_t batch);
 
-ServingLoad make_load(const Request& request);
+/// `image_tokens`: of one of the images that each prompt has; 0: they have none.
+ServingLoad make_load(const Request& request, int64_t image_tokens = 0);
 
 /// The load of the experts of a model: as requested, else `kServedSkew` where a token chooses one
 /// of many and no copies of busy experts are kept (DeepEP).

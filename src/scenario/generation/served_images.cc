@@ -60,24 +60,29 @@ Graph TowerSteps::graph(int64_t images) const {
   return decompose(shard(modules(images, *image_), ranks()), {.fused_attention = true});
 }
 
-int64_t TowerSteps::together(int64_t prompts) const {
-  const int64_t all = checked_multiply(prompts, request_.images);
-  return std::clamp<int64_t>(
-      request_.execution.max_num_batched_tokens / std::max<int64_t>(1, image_->tokens), 1, all);
+int64_t TowerSteps::most_together() const {
+  const int64_t budget = request_.execution.max_num_batched_tokens;
+  return std::max<int64_t>(1, budget / std::max<int64_t>(1, image_->tokens));
 }
 
-std::vector<std::pair<int64_t, int64_t>> TowerSteps::runs(int64_t prompts) const {
-  if (request_.images == 0) return {};
-  const int64_t all = checked_multiply(prompts, request_.images), at_once = together(prompts);
-  std::vector<std::pair<int64_t, int64_t>> runs = {{at_once, all / at_once}};
-  if (all % at_once > 0) runs.emplace_back(all % at_once, 1);
+std::vector<std::pair<int64_t, int64_t>> TowerSteps::runs(int64_t images) const {
+  const int64_t at_once = together(images);
+  std::vector<std::pair<int64_t, int64_t>> runs = {{at_once, images / at_once}};
+  if (images % at_once > 0) runs.emplace_back(images % at_once, 1);
   return runs;
 }
 
-int64_t TowerSteps::activations_bytes(int64_t prompts) const {
+int64_t TowerSteps::activations_bytes(int64_t images) const {
   if (!image_) return 0;
-  const MemoryByPurpose plan = memory_by_purpose(graph(together(prompts)));
+  const MemoryByPurpose plan = memory_by_purpose(graph(together(images)));
   return checked_add(plan.activations_bytes, plan.inputs_bytes);
+}
+
+int64_t TowerSteps::embeddings_bytes() const {
+  const Graph one = modules(1, *image_);
+  int64_t bytes = 0;
+  for (const TensorId id : one.outputs) bytes = checked_add(bytes, tensor_bytes(one.tensor(id)));
+  return bytes;
 }
 
 }  // namespace tilecast

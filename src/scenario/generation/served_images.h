@@ -2,6 +2,7 @@
 
 // The images of prompts: what the vision tower of a model does with them on one rank.
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -32,13 +33,17 @@ class TowerSteps {
   int64_t parameters() const { return parameters_; }  ///< of the whole tower
   int64_t weights_bytes() const { return weights_bytes_; }
 
-  /// How many images of `prompts` prompts the tower gets at once, at most: as many as have
-  /// `max-num-batched-tokens` tokens (vLLM's encoder budget), but one at least.
-  int64_t together(int64_t prompts) const;
-  /// The runs for the images of `prompts` prompts: images of a run, number of runs.
-  std::vector<std::pair<int64_t, int64_t>> runs(int64_t prompts) const;
-  /// Peak of activations with the images of `prompts` prompts; 0 without images.
-  int64_t activations_bytes(int64_t prompts) const;
+  /// How many images the tower gets at once, at most: as many as have `max-num-batched-tokens`
+  /// tokens (vLLM's encoder budget), but one at least. There must be images.
+  int64_t most_together() const;
+  /// The same of `images` images.
+  int64_t together(int64_t images) const { return std::min(most_together(), images); }
+  /// The runs for so many images, one or more: images of a run, number of runs.
+  std::vector<std::pair<int64_t, int64_t>> runs(int64_t images) const;
+  /// Peak of activations with so many images; 0 where prompts have none.
+  int64_t activations_bytes(int64_t images) const;
+  /// Of an image, which replace its tokens in the prompt.
+  int64_t embeddings_bytes() const;
 
  private:
   Graph modules(int64_t images, const VisionTower::Image& image) const;

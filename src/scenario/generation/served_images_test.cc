@@ -198,6 +198,101 @@ TEST(Images, OfAServerDelayItsPrompts) {
             text.serving->all.ttft.mean.value + 0.9 * images.vision->time.value);
 }
 
+Request served_images(int64_t images) {
+  Request request = {.kind = RequestKind::kServe, .prompt = 300, .output = 8, .images = images};
+  request.load.rate = 8;
+  request.load.requests = 120;
+  return request;
+}
+
+TEST(Images, EncodeWorkersHaveTheTowerAndGpusOfTheirOwn) {
+  const Json config = config_of("gemma3", kSiglip);
+  Request request = served_images(3);
+  request.execution.software = software_of("sglang");
+  const GenerationForecast own = forecast_images(config, request);
+  request.deployment.encode = {.workers = 3, .tp = 2};
+  request.deployment.replicas = 2;
+  const GenerationForecast f = forecast_images(config, request);
+  ASSERT_TRUE(f.serving && f.serving->encode_pool);
+  EXPECT_FALSE(own.serving->encode_pool);
+  EXPECT_EQ(f.gpus, 2 + 3 * 2);
+  EXPECT_EQ(f.serving->gpus, 2 + 3 * 2);
+  const EncodePoolForecast& pool = *f.serving->encode_pool;
+  EXPECT_EQ(pool.workers, 3);
+  EXPECT_EQ(pool.gpus, 2);
+  EXPECT_GT(pool.busy_share, 0);
+  EXPECT_EQ(pool.images_together, 8192 / 256);
+  EXPECT_GE(pool.mean_images, 1);
+  EXPECT_GE(pool.peak_bytes, f.vision->weights_bytes);
+  // 256 tokens of 1024 columns and 2 bytes over a link of 450 GB/s at most.
+  EXPECT_GT(pool.transfer_s, 256 * 1024 * 2 / 450e9);
+  EXPECT_LT(pool.transfer_s, 1e-3);
+  // One image each: the tower, the link, the prompt.
+  EXPECT_GE(pool.mean_encode_s, f.vision->time.value + pool.transfer_s);
+  EXPECT_LT(f.vision->time.value, own.vision->time.value);
+  EXPECT_NEAR(f.ttft.value - own.ttft.value,
+              f.vision->time.value + pool.transfer_s - own.vision->time.value, 1e-9);
+  EXPECT_EQ(own.memory.weights_bytes - f.memory.weights_bytes, own.vision->weights_bytes);
+  EXPECT_LT(f.flops, own.flops) << "without the tower's";
+}
+
+TEST(Images, EncodeWorkersTakePowerAndCost) {
+  const Json config = config_of("gemma3", kSiglip);
+  Request request = served_images(3);
+  request.energy.price_per_gpu_hour = 2;
+  double energy = 0;
+  for (const int64_t workers : {1, 4}) {
+    request.deployment.encode.workers = workers;
+    const GenerationForecast f = forecast_images(config, request);
+    ASSERT_TRUE(f.power);
+    // All GPUs, in the time in which a request is answered.
+    const double gpu_s =
+        static_cast<double>(1 + workers) / f.serving->steady_or_all().requests_per_s;
+    EXPECT_NEAR(*f.power->gpu_cost, 2 * gpu_s / 3600, 1e-3 * 2 * gpu_s / 3600);
+    EXPECT_NEAR(f.power->energy_j.value, f.power->power_w.value * gpu_s,
+                1e-3 * f.power->energy_j.value);
+    EXPECT_GT(f.power->energy_j.value, energy) << "idle workers take power too";
+    energy = f.power->energy_j.value;
+  }
+}
+
+TEST(Images, VllmsServersKeepTheTowerBesideEncodeWorkers) {
+  const Json config = config_of("gemma3", kSiglip);
+  Request request = served_images(1);
+  const GenerationForecast own = forecast_images(config, request);
+  request.deployment.encode.workers = 1;
+  EXPECT_EQ(forecast_images(config, request).memory.weights_bytes, own.memory.weights_bytes);
+}
+
+TEST(Images, MoreEncodeWorkersAreNeverSlower) {
+  const Json config = config_of("gemma3", kSiglip);
+  Request request = served_images(4);
+  double before = 1e9;
+  for (const int64_t workers : {1, 2, 4, 8}) {
+    request.deployment.encode.workers = workers;
+    const GenerationForecast f = forecast_images(config, request);
+    const double ttft = f.serving->all.ttft.mean.value;
+    EXPECT_LT(ttft, 1.01 * before) << workers;
+    EXPECT_GT(ttft, f.serving->encode_pool->mean_encode_s);
+    before = ttft;
+  }
+}
+
+TEST(Images, EncodeWorkersAreRefusedWhereTheyCannotBe) {
+  const Json config = config_of("gemma3", kSiglip);
+  Request request = served_images(0);
+  request.deployment.encode.workers = 1;
+  EXPECT_ERROR(forecast_images(config, request), kInput,
+               "`encode-workers` has no effect without `images`");
+  request.deployment.encode = {.tp = 2};
+  EXPECT_ERROR(forecast_images(config, request), kInput, "`encode-tp` needs `encode-workers`");
+  request = served_images(1);
+  request.deployment.encode.workers = 9;
+  request.parallel.nodes = 1;
+  EXPECT_ERROR(forecast_images(config, request), kInput,
+               "10 GPUs are needed (1 replicas of 1 and 9 encode workers of 1), but `nodes` 1");
+}
+
 TEST(Images, AreRefusedWhereTheyCannotBe) {
   Request request = {.kind = RequestKind::kGenerate, .prompt = 100, .output = 4};
   const Json config = config_of("qwen2_5_vl", kQwen2_5);

@@ -2,6 +2,7 @@
 
 #include "request/access.h"
 #include "scenario/generation/offered_load.h"
+#include "scenario/generation/single_request.h"
 
 namespace tilecast {
 namespace {
@@ -22,15 +23,22 @@ ServedLayout::ServedLayout(const Forecaster& forecaster, const ModelRef& model, 
       served_(forecaster, model_, gpu_, typical_),
       workers_(request.deployment.prefill.workers > 0 ? std::make_unique<PrefillWorkers>(served_)
                                                       : nullptr),
-      server_(served_, workers_.get(), known) {}
+      encoders_(request.deployment.encode.workers > 0 ? std::make_unique<EncodeWorkers>(served_)
+                                                      : nullptr),
+      server_(served_, others(), known) {}
 
 GenerationForecast ServedLayout::under(int64_t concurrency,
-                                       const std::optional<TimeLimits>& stop_beyond) const {
+                                       const std::optional<TimeLimits>& stop_beyond,
+                                       const WatchSteps& watch) const {
   Request asked = whole_;
   asked.load.concurrency = concurrency;
   GenerationForecast forecast{.continuous = true};
-  server_.add_serving(forecast, asked, Advice::kNone, stop_beyond);
+  server_.add_serving(forecast, asked, Advice::kNone, stop_beyond, watch);
   return forecast;
+}
+
+std::optional<PowerForecast> ServedLayout::power(const GenerationForecast::Serving& serving) const {
+  return power_under_load(served_, others(), whole_, serving);
 }
 
 }  // namespace tilecast

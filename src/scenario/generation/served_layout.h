@@ -4,6 +4,7 @@
 // computed once.
 
 #include <memory>
+#include <optional>
 
 #include "scenario/generation/offered_load.h"
 #include "scenario/generation/server.h"
@@ -21,8 +22,14 @@ class ServedLayout {
   /// Memory and `serving` as forecast_generation gives them with so many clients of each replica,
   /// bit for bit. All else is left out: results of single requests, intervals, warnings. `serving`
   /// is empty where the longest request does not fit, or the requests are sure to miss
-  /// `stop_beyond`.
-  GenerationForecast under(int64_t concurrency, const std::optional<TimeLimits>& stop_beyond) const;
+  /// `stop_beyond`. `watch` sees the steps of the first server.
+  GenerationForecast under(int64_t concurrency, const std::optional<TimeLimits>& stop_beyond,
+                           const WatchSteps& watch = nullptr) const;
+
+  /// As forecast_generation states it under the load that gives `serving`.
+  std::optional<PowerForecast> power(const GenerationForecast::Serving& serving) const;
+
+  const ServedModel& served() const { return served_; }
 
   /// Whether the server would start with a lower limit of the length only.
   bool needs_limit() const { return server_.needs_limit(); }
@@ -30,12 +37,15 @@ class ServedLayout {
   int64_t longest() const { return longest_request(whole_); }
 
  private:
+  OtherPools others() const { return {.prefill = workers_.get(), .encode = encoders_.get()}; }
+
   ModelRef model_;
   GpuRef gpu_;
   Request whole_;    ///< with the tokens of images
   Request typical_;  ///< with the lengths of one typical request
   ServedModel served_;
   std::unique_ptr<PrefillWorkers> workers_;
+  std::unique_ptr<EncodeWorkers> encoders_;
   Server server_;
 };
 

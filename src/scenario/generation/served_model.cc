@@ -58,7 +58,9 @@ void ServedModel::build(const ServedModel* base) {
   skew_percent = served_skew(asked, modules);
   plan = server_ranks(model, device, asked, modules);
   stages = divide_stages(*this);
-  if (model.vision) tower.emplace(model, asked, dtype());
+  if (model.vision &&
+      (asked.deployment.encode.workers == 0 || software_def(software).server.keeps_tower))
+    tower.emplace(model, asked, dtype());
   if (asked.deployment.speculation.tokens > 0) drafter = std::make_unique<Drafter>(*this);
 }
 

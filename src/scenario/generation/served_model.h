@@ -60,7 +60,7 @@ struct ServedModel {
   Graph modules;             ///< of the whole model
   RankLayout plan;
   std::vector<ServedStage> stages;  ///< the distinct ones, in order; one without a pipeline
-  std::optional<TowerSteps> tower;  ///< nullopt: the model has no vision tower
+  std::optional<TowerSteps> tower;  ///< nullopt: no vision tower, or only encode workers have it
   /// The model that makes drafts of tokens (Speculation); nullptr: there are no drafts.
   std::unique_ptr<Drafter> drafter;
 

@@ -1,11 +1,14 @@
 #include "scenario/generation/server.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <deque>
 #include <span>
 
 #include "base/checked.h"
 #include "request/load.h"
+#include "scenario/fit.h"
 #include "scenario/generation/drafts.h"
 #include "scenario/generation/generation_memory.h"
 #include "scenario/generation/host_memory.h"
@@ -142,6 +145,7 @@ GenerationForecast::Serving describe(const ServingResult& s, const ServingLoad& 
   result.most_sequences =
       std::min(checked_multiply(limits.max_num_seqs, limits.dp), *alone.memory.largest_batch);
   result.most_in_flight = s.most_in_flight;
+  result.warmup_requests = s.warmup_requests;
   result.all = part(s.all, alone, forecaster);
   if (s.steady) result.steady = part(*s.steady, alone, forecaster);
   // Later turns of conversations come bit by bit: at first the rate is far below the offered one.
@@ -183,6 +187,25 @@ PrefillPoolForecast describe(const ServingResult& s, const PrefillWorkers& worke
           .mean_transfer_s = s.mean_transfer_s};
 }
 
+EncodePoolForecast describe(const EncodeUse& use, const EncodeWorkers& workers,
+                            const Request& request) {
+  const EncodePool& pool = request.deployment.encode;
+  return {.workers = pool.workers,
+          .tp = pool.tp,
+          .gpus = pool.tp,
+          .images_together = workers.tower().most_together(),
+          .mean_images = use.mean_images,
+          .busy_share = use.busy_share,
+          .transfer_s = workers.transfer_s(workers.largest_share()),
+          .mean_encode_s = use.mean_s};
+}
+
+/// Numbers of images that runs of the tower often have.
+std::shared_ptr<const GridKnots> encoder_knots(const EncodeWorkers& workers) {
+  return std::make_shared<const GridKnots>(
+      std::vector<int64_t>{workers.largest_share(), workers.tower().most_together()});
+}
+
 }  // namespace
 
 /// A load, and the limits of the servers under it.
@@ -190,17 +213,18 @@ struct Server::Under {
   ServingLoad load;
   Request typical;
   ServerLimits limits, worker_limits;
-  int64_t worker_bytes = 0;
+  int64_t worker_bytes = 0, encoder_bytes = 0;
 };
 
-Server::Server(const ServedModel& served, const PrefillWorkers* workers, KnownServer& known)
+Server::Server(const ServedModel& served, const OtherPools& others, KnownServer& known)
     : served_(served),
-      workers_(workers),
+      workers_(others.prefill),
+      encoders_(others.encode),
       known_(known),
       memory_(known.memory_of(known.server_memory, served)),
-      worker_memory_(
-          workers == nullptr ? nullptr : &known.memory_of(known.worker_memory, workers->served())) {
-}
+      worker_memory_(workers_ == nullptr
+                         ? nullptr
+                         : &known.memory_of(known.worker_memory, workers_->served())) {}
 
 const ServerMemory& KnownServer::memory_of(std::optional<ServerMemory>& known,
                                            const ServedModel& served) {
@@ -212,6 +236,7 @@ void Server::add_memory(GenerationForecast& f, Under& under, Advice advice) cons
   under.limits = server_limits(served_);
   const int64_t needed = add_server_memory(f, served_, memory_, under.load, under.limits);
   if (advice == Advice::kGive) warn_of_memory(f, served_, needed);
+  if (encoders_ != nullptr) add_encoder_memory(f, under, advice);
   if (workers_ == nullptr) return;
   const ServedModel& served = workers_->served();
   under.worker_limits = server_limits(served);
@@ -227,14 +252,31 @@ void Server::add_memory(GenerationForecast& f, Under& under, Advice advice) cons
   }
 }
 
+void Server::add_encoder_memory(GenerationForecast& f, Under& under, Advice advice) const {
+  const Memory memory = encoders_->memory();
+  under.encoder_bytes = memory.peak_bytes;
+  f.memory.fits = f.memory.fits && memory.fits;
+  if (memory.fits || advice == Advice::kNone) return;
+  Warning warning = does_not_fit({.needed_bytes = memory.peak_bytes,
+                                  .usable_bytes = memory.usable_bytes,
+                                  .largest_batch = std::nullopt},
+                                 served_.device);
+  warning.facts.push_back({"encode", int64_t{1}});
+  if (const std::optional<int64_t> tp = encoders_->tp_that_fits())
+    warning.facts.push_back({"ways_that_fit", fmt::format("--encode-tp {}", *tp)});
+  f.warnings.push_back(std::move(warning));
+}
+
 std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
-                                                            const GenerationForecast& alone) const {
+                                                            const GenerationForecast& alone,
+                                                            const WatchSteps& watch) const {
   const Request& request = under.typical;
   ServerCosts costs(served_, usual_sizes(request, under.limits), known_.server_times);
   Fleet fleet;
   fleet.pool = {.servers = request.deployment.replicas,
                 .limits = under.limits,
-                .step_s = [&](auto ranks, auto& stage_s) { costs.add_seconds(ranks, stage_s); }};
+                .step_s = [&](auto ranks, auto& stage_s) { costs.add_seconds(ranks, stage_s); },
+                .watch = watch};
   fleet.router = request.deployment.router;
   std::optional<ServerCosts> prompt_costs;
   std::optional<LazyGrid<1>> transfers;
@@ -250,6 +292,17 @@ std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
         .step_s = [&](auto ranks, auto& stage_s) { prompt_costs->add_seconds(ranks, stage_s); }};
     fleet.transfer_s = [&](int64_t prompt) { return transfers->at({static_cast<double>(prompt)}); };
   }
+  std::optional<LazyGrid<1>> encode_times;
+  if (encoders_ != nullptr) {
+    encode_times.emplace(encoder_knots(*encoders_),
+                         [&](const auto& x) { return encoders_->run_s(x[0]); });
+    fleet.encoders = {
+        .workers = request.deployment.encode.workers,
+        .together = encoders_->tower().most_together(),
+        .encode_s = [&](int64_t n) { return encode_times->at({static_cast<double>(n)}); },
+        .transfer_s = [each = encoders_->transfer_s(1), more = encoders_->transfer_s(2)](
+                          int64_t n) { return each + (more - each) * static_cast<double>(n - 1); }};
+  }
   const ServingResult s = simulate_fleet(under.load, fleet);
   if (s.stopped) return std::nullopt;
   GenerationForecast::Serving result =
@@ -257,6 +310,10 @@ std::optional<GenerationForecast::Serving> Server::simulate(const Under& under,
   if (workers_ != nullptr) {
     result.prefill_pool = describe(s, *workers_, request, under.worker_limits);
     result.prefill_pool->peak_bytes = under.worker_bytes;
+  }
+  if (encoders_ != nullptr) {
+    result.encode_pool = describe(*s.encode, *encoders_, request);
+    result.encode_pool->peak_bytes = under.encoder_bytes;
   }
   if (s.prefix)
     result.prefix_cache = workers_ == nullptr
@@ -271,8 +328,11 @@ bool Server::starts() const {
 }
 
 void Server::add_serving(GenerationForecast& f, const Request& asked, Advice advice,
-                         const std::optional<TimeLimits>& stop_beyond) const {
-  Under under{.load = make_load(asked), .typical = with_load(served_, asked)};
+                         const std::optional<TimeLimits>& stop_beyond,
+                         const WatchSteps& watch) const {
+  const std::optional<VisionTower::Image> image = image_of(served_.model, asked);
+  Under under{.load = make_load(asked, image ? image->tokens : 0),
+              .typical = with_load(served_, asked)};
   under.load.stop_beyond = stop_beyond;
   add_memory(f, under, advice);
   if (!f.memory.fits) return;
@@ -284,9 +344,9 @@ void Server::add_serving(GenerationForecast& f, const Request& asked, Advice adv
                            {"tokens_that_fit", std::max<int64_t>(0, f.pool->tokens)}}});
     return;
   }
-  f.serving = simulate(under, f);
+  f.serving = simulate(under, f, watch);
   if (!f.serving) return;
-  f.used.load.requests = static_cast<int64_t>(under.load.requests.size());
+  f.used.load.requests = f.serving->all.requests;
   f.used.load.max_num_seqs = under.limits.max_num_seqs;
   if (!asked.load.trace.empty() && asked.load.lengths_given)
     f.warnings.push_back({WarningCode::kLengthsIgnored, "trace", 0, {}});

@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "scenario/generation/encode_workers.h"
 #include "scenario/generation/generation_memory.h"
 #include "scenario/generation/served_model.h"
 #include "scenario/generation/server_pools.h"
@@ -23,19 +24,25 @@ struct KnownServer {
 /// Whether a server that does not fit gets warnings, which look for what would fit.
 enum class Advice : uint8_t { kNone, kGive };
 
-/// A server, with its prefill workers, for several loads.
+/// The workers beside the servers; nullptr: there are none.
+struct OtherPools {
+  const PrefillWorkers* prefill = nullptr;
+  const EncodeWorkers* encode = nullptr;
+};
+
+/// A server, with the workers beside it, for several loads.
 class Server {
  public:
-  /// `workers`: nullptr: none. All must outlive this object; `known` is of servers with the same
-  /// layout and options.
-  Server(const ServedModel& served, const PrefillWorkers* workers, KnownServer& known);
+  /// All must outlive this object; `known` is of servers with the same layout and options.
+  Server(const ServedModel& served, const OtherPools& others, KnownServer& known);
 
   /// Fills in the memory of a server under the load of `asked`, and what its clients see if the
   /// longest request fits. `forecast` has the results of a single request; its intervals give the
   /// uncertainty. `asked` is the request of the steps but for its load. Where the requests are sure
-  /// to miss `stop_beyond`, `serving` stays empty.
+  /// to miss `stop_beyond`, `serving` stays empty. `watch` sees the steps of the first server.
   void add_serving(GenerationForecast& forecast, const Request& asked, Advice advice,
-                   const std::optional<TimeLimits>& stop_beyond = {}) const;
+                   const std::optional<TimeLimits>& stop_beyond = {},
+                   const WatchSteps& watch = nullptr) const;
 
   /// False where its cache holds nothing, or no sequence of the longest length and its software
   /// needs that.
@@ -46,11 +53,14 @@ class Server {
  private:
   struct Under;
   void add_memory(GenerationForecast& forecast, Under& under, Advice advice) const;
+  void add_encoder_memory(GenerationForecast& forecast, Under& under, Advice advice) const;
   std::optional<GenerationForecast::Serving> simulate(const Under& under,
-                                                      const GenerationForecast& alone) const;
+                                                      const GenerationForecast& alone,
+                                                      const WatchSteps& watch) const;
 
   const ServedModel& served_;
   const PrefillWorkers* workers_;
+  const EncodeWorkers* encoders_;
   KnownServer& known_;
   const ServerMemory& memory_;
   const ServerMemory* worker_memory_;  ///< nullptr: no workers

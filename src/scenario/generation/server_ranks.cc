@@ -44,10 +44,13 @@ Cluster cluster_of(const Device& device, const Request& request, int64_t ranks) 
   const Cluster cluster = p.cluster.empty() ? node_of(device) : find_cluster(p.cluster);
   const int64_t each = cluster.gpus_per_node;
   if (p.nodes && checked_multiply(*p.nodes, each) < all_gpus(request)) {
-    const int64_t workers = request.deployment.prefill.workers;
-    const std::string more = workers > 0 ? fmt::format(" and {} prefill workers of {}", workers,
-                                                       prefill_worker_gpus(request))
-                                         : "";
+    const Deployment& d = request.deployment;
+    std::string more;
+    if (d.prefill.workers > 0)
+      more = fmt::format(" and {} prefill workers of {}", d.prefill.workers,
+                         prefill_worker_gpus(request));
+    if (d.encode.workers > 0)
+      more += fmt::format(" and {} encode workers of {}", d.encode.workers, d.encode.tp);
     refuse_server(fmt::format(
         "{} GPUs are needed ({} replicas of {}{}), but `nodes` {} of {} have {}; raise `nodes` or "
         "lower the degrees",
@@ -105,8 +108,11 @@ int64_t prefill_worker_gpus(const Request& r) {
 }
 
 int64_t all_gpus(const Request& r) {
-  return checked_add(checked_multiply(r.deployment.replicas, server_gpus(r)),
-                     checked_multiply(r.deployment.prefill.workers, prefill_worker_gpus(r)));
+  const EncodePool& encode = r.deployment.encode;
+  return checked_add(
+      checked_add(checked_multiply(r.deployment.replicas, server_gpus(r)),
+                  checked_multiply(r.deployment.prefill.workers, prefill_worker_gpus(r))),
+      checked_multiply(encode.workers, encode.tp));
 }
 
 Request prefill_worker_request(const Request& request) {

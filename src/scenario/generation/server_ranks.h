@@ -14,7 +14,7 @@ namespace tilecast {
 RankLayout server_ranks(const Model& model, const Device& device, const Request& request,
                         const Graph& modules);
 
-/// GPUs of one server, of one prefill worker, and of all together.
+/// GPUs of one server, of one prefill worker, and of all together, encode workers included.
 int64_t server_gpus(const Request& request);
 int64_t prefill_worker_gpus(const Request& request);
 int64_t all_gpus(const Request& request);

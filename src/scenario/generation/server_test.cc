@@ -46,8 +46,7 @@ TEST(Server, MoreLoadMeansLaterAnswers) {
                           [](const Warning& w) { return w.code == WarningCode::kOverloaded; }));
 }
 
-/// Steps of few tokens are graphs but for attention, in vLLM.
-TEST(Server, TheRateOfConversationsIsThatOfTheRun) {
+TEST(Server, ConversationsComeAtTheirRateAfterTheWarmup) {
   // The last of 12 turns comes 660 s after the first: the run is far longer than 240 / 4 s.
   Request request{.kind = RequestKind::kServe};
   request.prompt = 64;
@@ -59,10 +58,21 @@ TEST(Server, TheRateOfConversationsIsThatOfTheRun) {
   const GenerationForecast f = forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"),
                                                    load_gpu_ref("H100"), request);
   ASSERT_TRUE(f.serving);
-  EXPECT_LT(f.serving->all.requests_per_s, 240 / 660.0);
-  EXPECT_LT(f.serving->steady_or_all().requests_per_s, 1.5 * f.serving->all.requests_per_s);
+  EXPECT_EQ(f.serving->all.requests, 240);
+  EXPECT_EQ(f.used.load.requests, 240);
+  EXPECT_GT(f.serving->warmup_requests, 4 * 660 / 2) << "the first conversations to end";
+  EXPECT_NEAR(f.serving->steady_or_all().requests_per_s, 4, 0.4);
+  EXPECT_TRUE(f.serving->keeps_up);
+  // Without it, the run is far longer than 240 / 4 s.
+  request.load.warmup_request_count = 0;
+  const GenerationForecast cold = forecast_generation(forecaster(), load_model_ref("llama-3.2-1b"),
+                                                      load_gpu_ref("H100"), request);
+  EXPECT_EQ(cold.serving->warmup_requests, 0);
+  EXPECT_LT(cold.serving->all.requests_per_s, 240 / 660.0);
+  EXPECT_LT(cold.serving->steady_or_all().requests_per_s, 1.5 * cold.serving->all.requests_per_s);
 }
 
+/// Steps of few tokens are graphs but for attention, in vLLM.
 TEST(Server, ShortPromptsAreGraphsInPieces) {
   const auto first_token_s = [](int64_t prompt, CudaGraphMode mode) {
     Request options{.kind = RequestKind::kGenerate, .prompt = prompt, .output = 2};

@@ -5,6 +5,7 @@
 // certain.
 
 #include <cmath>
+#include <optional>
 
 #include "scenario/internal.h"
 #include "tilecast/forecast.h"
@@ -17,6 +18,16 @@ namespace tilecast {
 /// are left out.
 GenerationForecast forecast_alone(const Forecaster& forecaster, const ModelRef& model,
                                   const GpuRef& gpu, const Request& request);
+
+struct OtherPools;
+struct ServedModel;
+
+/// Power of a server under the load that gives `serving`: the kernels of as many sequences as its
+/// steps have in the mean, in the time in which so many requests are answered. nullopt with prefill
+/// workers and where power is not forecast.
+std::optional<PowerForecast> power_under_load(const ServedModel& served, const OtherPools& others,
+                                              const Request& asked,
+                                              const GenerationForecast::Serving& serving);
 
 /// How far times under load are off beside the errors of a single request, as logarithms of the
 /// interval's ends: the server's own work and its queue.

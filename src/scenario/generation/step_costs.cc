@@ -102,13 +102,26 @@ double KnownTimes::of(size_t part, What what, const Sizes& sizes,
   return known_.emplace(key, value()).first->second;
 }
 
+namespace {
+
+/// The images of a prompt, and those of a full run of the tower, are frequent.
+std::shared_ptr<const GridKnots> image_knots(const ServedModel& served) {
+  std::vector<int64_t> named = {std::max<int64_t>(1, served.asked.images)};
+  if (served.tower && served.asked.images > 0) named.push_back(served.tower->most_together());
+  return std::make_shared<const GridKnots>(named);
+}
+
+}  // namespace
+
 template <size_t D, typename Value>
-LazyGrid<D> StepCosts::grid(KnownTimes::What what, Value value) {
-  return LazyGrid<D>(knots_, [this, what, value](const std::array<int64_t, D>& x) {
-    KnownTimes::Sizes sizes{};
-    std::copy(x.begin(), x.end(), sizes.begin());
-    return known_.of(part_, what, sizes, [&] { return value(x); });
-  });
+LazyGrid<D> StepCosts::grid(KnownTimes::What what, Value value,
+                            std::shared_ptr<const GridKnots> knots) {
+  return LazyGrid<D>(knots ? std::move(knots) : knots_,
+                     [this, what, value](const std::array<int64_t, D>& x) {
+                       KnownTimes::Sizes sizes{};
+                       std::copy(x.begin(), x.end(), sizes.begin());
+                       return known_.of(part_, what, sizes, [&] { return value(x); });
+                     });
 }
 
 StepCosts::StepCosts(const ServedModel& served, size_t part, const std::vector<int64_t>& named,
@@ -151,21 +164,22 @@ StepCosts::StepCosts(const ServedModel& served, size_t part, const std::vector<i
       adapters_(grid<2>(
           KnownTimes::What::kAdapters,
           [this](const auto& x) { return kind_s({1, x[0], 1}, Kind::kAdapters, false, x[1]); })),
+      images_(grid<1>(
+          KnownTimes::What::kImages, [this](const auto& x) { return images_s(x[0]); },
+          image_knots(served))),
       experts_ops_{require_op("experts"), require_op("expert_dispatch"),
                    require_op("expert_combine"), require_op("data_all_gather"),
                    require_op("data_reduce_scatter")},
       adapters_ops_{require_op("lora_shrink"), require_op("lora_expand")} {
   const Graph graph = step_graph(served, {{1, 1, 1}}, part);
   launches_ = count_launches(lower(graph));
-  if (served_.stages[part].layers.has_start)
-    images_s_ = known.of(part, KnownTimes::What::kImages, {}, [this] { return images_s(); });
 }
 
-double StepCosts::images_s() const {
+double StepCosts::images_s(int64_t images) const {
   double seconds = 0;
-  if (!served_.tower) return seconds;
-  for (const auto& [images, runs] : served_.tower->runs(1))
-    seconds += static_cast<double>(runs) * time_tower(served_, images).totals.seconds;
+  for (const auto& [together, runs] : served_.tower->runs(images))
+    seconds +=
+        static_cast<double>(runs) * time_tower(served_, *served_.tower, together).totals.seconds;
   return seconds;
 }
 
@@ -255,7 +269,7 @@ double StepCosts::drafts_s(const ServingBatch& batch) {
 }
 
 double StepCosts::seconds(std::span<const ServingBatch> ranks) {
-  double tokens = 0, all_tokens = 0, sequences = 0, running = 0, starts = 0, drafts = 0,
+  double tokens = 0, all_tokens = 0, sequences = 0, running = 0, images = 0, drafts = 0,
          adapters = 0;
   const bool makes_drafts = served_.drafter != nullptr && served_.stages[part_].layers.has_end;
   bool decodes = true;
@@ -273,10 +287,7 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
     if (makes_drafts) drafts = std::max(drafts, drafts_s(batch));
     if (batch.prompts.empty()) continue;
     decodes = false;
-    // The tower runs before the first part of a prompt, unless that is in the prefix cache.
-    const auto first = std::count_if(batch.prompts.begin(), batch.prompts.end(),
-                                     [](const PromptChunk& p) { return p.past == 0; });
-    starts = std::max(starts, static_cast<double>(first));
+    images = std::max(images, static_cast<double>(batch.images));
   }
   const AttentionTime longest = longest_attention(ranks, decodes);
   const LayerRange& layers = served_.stages[part_].layers;
@@ -293,8 +304,9 @@ double StepCosts::seconds(std::span<const ServingBatch> ranks) {
   if (graphs) seconds += graph_launches_s(served_, launches_.all);
   const bool mixed = longest.decode_s > 0 && longest.prompts_s > 0;
   const double host_s = graphs ? 0 : launching_s(served_, launches_, tokens, mixed);
-  seconds =
-      starts * images_s_ + std::max(seconds, host_s) + step_overhead_s(served_, part_, running);
+  seconds = std::max(seconds, host_s) + step_overhead_s(served_, part_, running);
+  // The tower runs before the layers.
+  if (images > 0 && layers.has_start && served_.tower) seconds += images_.at({images});
   return layers.has_end ? seconds + drafts : seconds + send_.at({tokens});
 }
 

@@ -106,9 +106,10 @@ class StepCosts {
   Kind kind_of(const Node& node) const;
   double kind_s(const StepGroup& group, Kind kind, bool decode, int64_t adapters = 1);
   const StepKernels& kernels_of(const StepGroup& group, int64_t adapters);
-  double images_s() const;
+  double images_s(int64_t images) const;
   template <size_t D, typename Value>
-  LazyGrid<D> grid(KnownTimes::What what, Value value);
+  LazyGrid<D> grid(KnownTimes::What what, Value value,
+                   std::shared_ptr<const GridKnots> knots = nullptr);
   double prompts_s(const std::vector<PromptChunk>& prompts, bool fresh);
   struct AttentionTime {
     double decode_s = 0, prompts_s = 0;
@@ -132,7 +133,7 @@ class StepCosts {
   /// Drafts of a decode step, by sequences and keys; of new prompts, by prompts and tokens.
   LazyGrid<2> draft_, draft_fresh_;
   LazyGrid<2> adapters_;  ///< tokens; different adapters
-  double images_s_ = 0;   ///< the vision tower for the images of one prompt
+  LazyGrid<1> images_;    ///< the vision tower, by images
   StepLaunches launches_;
   OpId experts_ops_[5];
   OpId adapters_ops_[2];

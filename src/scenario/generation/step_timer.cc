@@ -154,8 +154,8 @@ TimedStep time_graph(const ServedModel& served, Graph graph, StepLaunch launch) 
   return s;
 }
 
-TimedStep time_tower(const ServedModel& served, int64_t images) {
-  return time_graph(served, served.tower->graph(images), StepLaunch::kHost);
+TimedStep time_tower(const ServedModel& served, const TowerSteps& tower, int64_t images) {
+  return time_graph(served, tower.graph(images), StepLaunch::kHost);
 }
 
 StepKernels step_kernels(const ServedModel& served, std::vector<StepGroup> groups, size_t stage,

@@ -44,8 +44,8 @@ TimedStep time_layers(const ServedModel& served, const ServedStage& layers,
                       std::vector<StepGroup> groups);
 /// One pass of a graph beside the model, whose ranks are on a node.
 TimedStep time_graph(const ServedModel& served, Graph graph, StepLaunch launch);
-/// One run of the vision tower, whose kernels the host launches. The model must have one.
-TimedStep time_tower(const ServedModel& served, int64_t images);
+/// One run of a vision tower, whose kernels the host launches.
+TimedStep time_tower(const ServedModel& served, const TowerSteps& tower, int64_t images);
 
 /// The kernels of a step, without their times.
 struct StepKernels {
