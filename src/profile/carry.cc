@@ -126,7 +126,8 @@ void Carrier::carry_collectives() {
   }
   if (all == 0) {
     if (cluster)
-      carried_.warnings.push_back("the trace has no collectives: `cluster` has no effect on it");
+      carried_.warnings.emplace_back(
+          "the trace has no collectives: only the GPUs of the cluster matter to it");
     return;
   }
   if (!cluster) {
