@@ -4174,6 +4174,7 @@ class TraceTimelineKeywords(TypedDict, total=False):
 
 class CalibrateKeywords(TypedDict, total=False):
     measurements: Path | Sequence[Path] | None
+    trace: Path | Sequence[Path] | None
     output_file: Path | None
     weights: Path | None
     max_memory: int | str | None
