@@ -223,10 +223,11 @@ std::vector<OptionGroup> forecast_groups() {
                         "memory over time instead of the forecast, with its peak's "
                         "contents and a simulation of PyTorch's allocator",
                         {"table", "json", "html", "svg"}));
-  pass.push_back(file("--timeline-trace",
-                      "writes the operations of a step over several ranks, the steps of a minute of "
-                      "a server under load, with their power, or a profiler's trace to a file for "
-                      "ui.perfetto.dev or chrome://tracing"));
+  pass.push_back(
+      file("--timeline-trace",
+           "writes the operations of a step over several ranks, the steps of a minute of "
+           "a server under load, with their power, or a profiler's trace to a file for "
+           "ui.perfetto.dev or chrome://tracing"));
   std::vector<CommandOption>& accelerator = groups.back().options;
   accelerator.push_back(
       file("--write-mappings", "writes the mapping of each layer to a file, for --mapping"));
