@@ -3385,6 +3385,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     sequence_parallel: bool | Literal["on", "off"] | None
     tp_comm_overlap: bool | Literal["on", "off"] | None
     overlap_moe_expert_parallel_comm: bool | Literal["on", "off"] | None
+    moe_token_dispatcher_type: Literal["alltoall", "flex"] | None
     expert_tensor_parallel_size: int | None
     make_vocab_size_divisible_by: int | None
     zero: Literal["0", 0, "1", 1, "2", 2, "3", 3] | None
@@ -3521,6 +3522,7 @@ class PowerTimelineKeywords(TypedDict, total=False):
     requests: int | None
     session_turns: int | None
     session_turn_delay_s: float | None
+    warmup_request_count: int | None
     prefix_len: int | None
     num_prefixes: int | None
     hash_block_size: int | None
@@ -3548,6 +3550,8 @@ class PowerTimelineKeywords(TypedDict, total=False):
     prefill_dp: int | None
     prefill_ep: int | None
     kv_transfer: Literal["after-prefill", "by-layer"] | None
+    encode_workers: int | None
+    encode_tp: int | None
     speculative_tokens: int | None
     speculative_method: Literal["draft_model", "mtp", "ngram", "eagle", "eagle3"] | None
     acceptance_rate: float | None
