@@ -54,19 +54,43 @@ TEST(EncodeFleet, StepsHaveTheImagesOfTheirPrompts) {
   for (RequestSpec& r : load.requests) r.prompt = 3 * kImageTokens + 100;
   Fleet fleet = fleet_of(0);
   fleet.pool.limits.max_num_batched_tokens = 450;
-  std::vector<int64_t> images;
+  std::vector<int64_t> images, tokens;
   fleet.pool.step_s = [&](std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
-    if (!ranks.front().prompts.empty()) images.push_back(ranks.front().images);
     stage_s.assign(1, 0.01);
+    if (ranks.front().prompts.empty()) return;
+    images.push_back(ranks.front().images);
+    tokens.push_back(ranks.front().prompts.front().tokens);
   };
   (void)simulate_fleet(load, fleet);
-  // 450 tokens hold two images and a part of the third, whose end is in the second step.
+  // 450 tokens hold two images. There is no room for a third before the next step.
   EXPECT_EQ(images, (std::vector<int64_t>{2, 1, 2, 1}));
+  EXPECT_EQ(tokens, (std::vector<int64_t>{400, 300, 400, 300}));
   // Of a prompt whose first half is in the cache, what that has whole is not encoded.
   images.clear();
-  fleet.pool.limits.prefix_hit_rate = 0.5;  // 350 tokens
+  fleet.pool.limits.prefix_hit_rate = 0.5;  // 350 tokens, 336 in blocks
   (void)simulate_fleet(load, fleet);
   EXPECT_EQ(images, (std::vector<int64_t>{2, 2}));
+  // Encode workers have a budget of their own.
+  tokens.clear();
+  fleet.pool.limits.prefix_hit_rate = 0;
+  fleet.encoders = fleet_of(1).encoders;
+  (void)simulate_fleet(load, fleet);
+  EXPECT_EQ(tokens, (std::vector<int64_t>{450, 250, 450, 250}));
+}
+
+TEST(EncodeFleet, AnImageThatIsLargerThanAStepIsEncodedOnce) {
+  ServingLoad load = image_load(1e3, 2, 3);
+  for (RequestSpec& r : load.requests) r.prompt = 2 * kImageTokens + 10;
+  Fleet fleet = fleet_of(0);
+  fleet.pool.limits.max_num_batched_tokens = 150;
+  int64_t images = 0;
+  fleet.pool.step_s = [&](std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
+    stage_s.assign(1, 0.01);
+    images += ranks.front().images;
+    EXPECT_LE(ranks.front().images, 1);
+  };
+  EXPECT_EQ(simulate_fleet(load, fleet).all.requests, 3);
+  EXPECT_EQ(images, 6);
 }
 
 TEST(EncodeFleet, ImagesOfEarlierTurnsAreEncodedAgainWhereTheCacheHasLostThem) {
@@ -102,6 +126,31 @@ TEST(EncodeFleet, ImagesOfEarlierTurnsAreEncodedAgainWhereTheCacheHasLostThem) {
   };
   EXPECT_EQ(images_of(true), 2);
   EXPECT_EQ(images_of(false), 3);
+}
+
+TEST(EncodeFleet, AnyLoadEncodesAllItsImages) {
+  for (const char* software : {"vllm", "sglang", "trtllm"}) {
+    for (const int64_t budget : {150, 999, 4000}) {
+      if (software != std::string_view("vllm") && budget < 4000) continue;
+      const ServingLoad load = image_load(30, 3, 200);
+      Fleet fleet = fleet_of(0);
+      const Software id = software_of(software);
+      // Room for about ten requests: some are preempted.
+      fleet.pool.limits = {.software = id,
+                           .max_num_batched_tokens = budget,
+                           .cache_blocks = 8000 / default_block_tokens(id),
+                           .block_tokens = default_block_tokens(id)};
+      int64_t images = 0;
+      fleet.pool.step_s = [&](std::span<const ServingBatch> ranks, std::vector<double>& stage_s) {
+        images += ranks.front().images;
+        stage_s.assign(1, step_s(ranks.front()));
+      };
+      const ServingResult r = simulate_fleet(load, fleet);
+      EXPECT_EQ(r.all.requests, 200);
+      EXPECT_GE(images, 3 * 200) << software << " " << budget;
+      EXPECT_LE(images, 3 * (200 + r.preemptions)) << software << " " << budget;
+    }
+  }
 }
 
 TEST(EncodeFleet, WithoutImagesEncodersChangeNothing) {

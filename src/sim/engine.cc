@@ -35,8 +35,10 @@ Engine::Engine(const ServerPool& pool, const EngineShared& shared, int64_t prefi
     for (size_t r = 0; r < free_blocks_.size(); ++r) free_blocks_[r].cache = &prefix_caches_[r];
   }
   for (Lane& lane : lanes_) {
-    for (FreeBlocks& blocks : free_blocks_)
+    for (FreeBlocks& blocks : free_blocks_) {
       lane.ranks.emplace_back(limits_, shared.requests, blocks);
+      lane.ranks.back().images = shared.images;
+    }
     lane.in_flight.assign(free_blocks_.size(), 0);
     lane.step.resize(free_blocks_.size());
   }

@@ -124,7 +124,6 @@ class Engine {
   void finish_step(Lane& lane, std::vector<Answered>& answered);
   void describe(const ServerState& state, const std::vector<Scheduled>& step,
                 ServingBatch& batch) const;
-  int64_t images_of(const ServedRequest& request, int64_t tokens) const;
   int64_t alike_steps(const Lane& lane) const;
   int64_t alike_steps_of(const ServerState& state, const std::vector<Scheduled>& step,
                          const ServingBatch& batch) const;

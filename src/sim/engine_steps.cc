@@ -5,32 +5,9 @@
 #include <numeric>
 
 #include "sim/engine.h"
+#include "sim/prompt_images.h"
 
 namespace tilecast {
-
-/// Images of a request whose last token is among the next ones to be computed. vLLM encodes an
-/// image in the step that computes its first token, and only where the prefix cache lacks a part of
-/// it; a step later at most makes no difference to when the prompt is finished.
-int64_t Engine::images_of(const ServedRequest& request, int64_t tokens) const {
-  if (shared_.images == nullptr) return 0;
-  const ServingLoad& load = *shared_.images;
-  const int64_t from = request.computed, to = from + tokens;
-  const auto within = [&](int64_t begin, int64_t images) {
-    const auto ended = [&](int64_t at) {
-      return std::clamp<int64_t>((at - begin) / load.image_tokens, 0, images);
-    };
-    return ended(to) - ended(from);
-  };
-  const RequestSpec& spec = request.spec;
-  if (spec.part_count == 0) return within(0, spec.images);
-  int64_t images = 0, begin = 0;
-  for (size_t i = 0; i < spec.part_count && begin < to; ++i) {
-    const ContentPart& part = load.parts[spec.first_part + i];
-    if (part.images > 0) images += within(begin, part.images);
-    begin += part.tokens;
-  }
-  return images;
-}
 
 void Engine::describe(const ServerState& state, const std::vector<Scheduled>& step,
                       ServingBatch& batch) const {
@@ -47,7 +24,11 @@ void Engine::describe(const ServerState& state, const std::vector<Scheduled>& st
       context += static_cast<double>(request.computed);
     } else {
       batch.prompts.push_back({s.tokens, request.computed});
-      batch.images += images_of(request, s.tokens);
+      // vLLM encodes an image in the step that computes its first token; a step later at most
+      // makes no difference to when the prompt is finished.
+      if (shared_.images != nullptr)
+        batch.images += images_ended(*shared_.images, request.spec, request.computed,
+                                     request.computed + s.tokens);
     }
   }
   if (batch.decoding > 0) batch.decode_context = context / static_cast<double>(batch.decoding);

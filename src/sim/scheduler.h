@@ -95,6 +95,7 @@ struct ServerState {
   FreeBlocks& free;                      ///< of the rank's cache
   std::deque<size_t> waiting;            ///< indices of `requests`, the first is admitted next
   std::vector<size_t> running;           ///< in the order of admission
+  const ServingLoad* images = nullptr;   ///< whose images this server encodes; null: none
   int64_t preemptions = 0;
   int64_t host_blocks = 0;        ///< that the next step needs from the host's memory
   std::optional<size_t> chunked;  ///< SGLang: the prompt that is computed in part

@@ -11,13 +11,15 @@
 // checked with release 0.19.0. A request whose adapter has no place beside max_loras others (LoRA)
 // is put aside, and those behind it may start (scheduled_loras). Blocks that requests have in
 // common: src/sim/prefix_cache.h. Not modelled: priorities, speculative decoding,
-// long_prefill_token_threshold, asynchronous scheduling; that a step ends before an image for which
-// the encoder's budget or cache has no room (_try_schedule_encoder_inputs): both are as large as
-// the step, so it is shorter by one image at most.
+// long_prefill_token_threshold, asynchronous scheduling. A step ends before an image for which the
+// encoder's budget or cache has no room (_try_schedule_encoder_inputs). Both have the tokens of a
+// step, or of one image if that is larger (v1/core/encoder_cache_manager.py); the cache holds an
+// image until all its tokens are computed. Not modelled: images in it that come again.
 
 #include <algorithm>
 
 #include "sim/adapter_slots.h"
+#include "sim/prompt_images.h"
 #include "sim/scheduler.h"
 
 namespace tilecast {
@@ -48,12 +50,43 @@ bool allocate_or_preempt(ServerState& s, size_t index, int64_t tokens, bool& pre
   return true;
 }
 
+/// The images that a step may still encode.
+class EncoderRoom {
+ public:
+  explicit EncoderRoom(ServerState& s) : s_(s) {
+    if (s.images == nullptr) return;
+    const int64_t each = s.images->image_tokens;
+    room_ = std::max<int64_t>(1, s.limits.max_num_batched_tokens / each);
+    for (const size_t index : s.running) {
+      const ServedRequest& r = s.request(index);
+      // An image of which a part is computed is in the cache.
+      if (!r.decodes() && is_within_image(*s.images, r.spec, r.computed)) room_ -= 1;
+    }
+  }
+
+  /// Of so many tokens of the request after the first `from`, those that the step computes.
+  int64_t take(const ServedRequest& request, int64_t from, int64_t tokens, bool starts) {
+    if (s_.images == nullptr) return tokens;
+    const ImageTokens taken =
+        with_room(*s_.images, request.spec, {tokens, std::max<int64_t>(0, room_)}, from, starts);
+    room_ -= taken.images;
+    return taken.tokens;
+  }
+
+ private:
+  ServerState& s_;
+  int64_t room_ = 0;
+};
+
 void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
   int64_t budget = s.limits.max_num_batched_tokens;
   bool preempted = false;
+  EncoderRoom encoder(s);
   for (size_t i = 0; i < s.running.size() && budget > 0; ++i) {
     const size_t index = s.running[i];
-    const int64_t tokens = std::min(s.request(index).remaining(), budget);
+    const int64_t tokens = encoder.take(s.request(index), s.request(index).computed,
+                                        std::min(s.request(index).remaining(), budget), false);
+    if (tokens == 0) continue;
     if (!allocate_or_preempt(s, index, tokens, preempted)) break;
     publish(s, s.request(index), tokens);
     step.push_back({index, tokens});
@@ -74,9 +107,12 @@ void schedule_vllm(ServerState& s, std::vector<Scheduled>& step) {
     const FoundPrefix found = s.find_prefix(request);
     const int64_t known = request.computed + request.remaining();
     if (s.blocks_to_admit(request, known, found) > s.free.count) break;
+    const int64_t past =
+        request.computed + (s.blocks_left(request) + found.blocks()) * s.limits.block_tokens;
+    const int64_t tokens = encoder.take(request, past, std::min(known - past, budget), true);
+    if (tokens == 0) break;
     s.restore(request);
     s.hold_prefix(request, found);
-    const int64_t tokens = std::min(request.remaining(), budget);
     if (!s.allocate(request, request.computed + tokens)) break;
     publish(s, request, tokens);
     adapters.add(request);
