@@ -226,7 +226,8 @@ struct Draw {
   }
 };
 
-/// Prices change no time, so half of the requests have them.
+/// Prices change no time: half of the requests have each. Drawn apart, so that they change no
+/// request.
 void draw_prices(Rng& rng, EnergyTerms& energy) {
   const auto price = [&] { return 0.01 * static_cast<double>(1 + rng.below(1000)); };
   if (rng.below(2) == 0) energy.price_per_gpu_hour = price();
@@ -247,18 +248,18 @@ Draw draw_pass(Rng& rng, const std::vector<std::string>& models,
   if (o.mode == Mode::kTraining)
     o.optimizer = pick<Optimizer>(
         rng, {Optimizer::kNone, Optimizer::kSgd, Optimizer::kAdam, Optimizer::kAdamW});
-  draw_prices(rng, o.energy);
   return request;
 }
 
 TEST(Properties, OfPassesHoldForRandomRequests) {
-  Rng rng(20261121);
+  Rng rng(20261121), price_rng(1);
   const std::vector<std::string> models = all_models(), gpus = all_gpus();
   Exceptions batch{"a larger batch takes no less time"},
       length{"longer sequences take no less time"}, energy{"more work takes no less energy"};
   int done = 0, refusals = 0;
   while (done < kDraws && !HasFatalFailure()) {
-    const Draw request = draw_pass(rng, models, gpus);
+    Draw request = draw_pass(rng, models, gpus);
+    draw_prices(price_rng, request.options.energy);
     const std::string what = request.text();
     const auto forecast = [&](const Request& options) {
       return forecaster().forecast(model(request.model), gpu(request.gpu), options);
@@ -316,7 +317,6 @@ Draw draw_prompt(Rng& rng, const std::vector<std::string>& models,
   o.execution.kv_dtype = pick<std::string>(rng, {"", "", "fp8"});
   o.execution.software =
       pick<Software>(rng, {software_of("vllm"), software_of("sglang"), software_of("trtllm")});
-  draw_prices(rng, o.energy);
   return request;
 }
 
@@ -337,13 +337,14 @@ int64_t prefill_tokens(const Request& r) {
 }
 
 TEST(Properties, OfPromptsHoldForRandomRequests) {
-  Rng rng(20261122);
+  Rng rng(20261122), price_rng(2);
   const std::vector<std::string> models = all_models(), gpus = all_gpus();
   Exceptions batch{"a larger batch takes no less time"},
       length{"a longer prompt takes no less time"}, energy{"more work takes no less energy"};
   int done = 0, refusals = 0;
   while (done < kPromptRequests && !HasFatalFailure()) {
-    const Draw request = draw_prompt(rng, models, gpus);
+    Draw request = draw_prompt(rng, models, gpus);
+    draw_prices(price_rng, request.options.energy);
     const std::string what = request.text();
     const auto forecast = [&](const Request& options) {
       return forecast_generation(forecaster(), model(request.model), gpu(request.gpu), options);
@@ -363,6 +364,13 @@ TEST(Properties, OfPromptsHoldForRandomRequests) {
       batch.compare(f.request.value, more.request.value, what);
       compare_energy(energy, f.power, more.power, what);
       EXPECT_GE(more.memory.peak_bytes, f.memory.peak_bytes) << what;
+    }
+    options = request.options;
+    if (f.power) options.energy.power_cap_w = std::floor(0.6 * f.power->limit_w);
+    if (GenerationForecast capped; f.power && !refused([&] { capped = forecast(options); })) {
+      check_power(capped.power, gpu(request.gpu), options.energy, what + ", capped");
+      EXPECT_GE(capped.request.value, f.request.value * (1 - kRounding)) << what;
+      EXPECT_LE(capped.power->power_w.high, *options.energy.power_cap_w) << what;
     }
     options = request.options;
     options.prompt *= 2;

@@ -54,6 +54,7 @@ REPORTS = {
     "data_file": "gpus H100",
     "share": "share_mps.case",
     "trace": "trace.case",
+    "trace_there": "trace_batch_images.case",
     "allocate": "allocate_fairness.case",
     "arrivals": "allocate_arrivals.case",
     "sharing_evaluation": "evaluate_sharing.case",
@@ -63,7 +64,7 @@ REPORTS = {
     "calibrate": "calibrate_pairs.case",
 }
 # Answers whose pages have no chart: tables alone.
-NO_CHART = {"gpus", "data_file", "trace", "accelerator_evaluation", "tune_evaluation", "calibrate"}
+NO_CHART = {"gpus", "data_file", "accelerator_evaluation", "tune_evaluation", "calibrate"}
 
 
 def files_of_case(name: str, folder: Path) -> str:
@@ -278,6 +279,8 @@ FIGURES = {
     "plan": {"time of a step": ["candidates", 0, "latency_s"]},
     "plan_serving": {"tokens/s of a GPU": ["candidates", 0, "gpu_tokens_per_s"]},
     "accelerator": {"cycles": ["cycles"]},
+    "trace": {"span": ["span_s"], "kernels": ["kernels_s"], "would save": ["gain_s"]},
+    "trace_there": {"span there": ["carried", "span_s"], "kernels there": ["carried", "kernels_s"]},
     "compare": {"second over first": ["ratio"]},
     "allocate": {"value of fairness": ["value"]},
 }

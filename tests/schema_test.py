@@ -68,6 +68,11 @@ TIMELINES = [
     "bert_large --gpu T4 --batch 64",
     "g.tcg --gpu A100",
 ]
+POWER = [
+    "gpt2_med --gpu H100 --mode training",
+    "gpt2_med --gpu A100 --mode training --pp 2 --batch 4 --microbatches 4",
+    "llama-3.2-1b --gpu H100 --prompt 64 --output 8 --rate 20 --requests 50",
+]
 PROMPTS = [
     "llama-3-8b --gpu H100 --prompt 1024 --output 64 --batch 8",
     "mixtral-8x7b --gpu H100 --prompt 512 --output 16 --tp 2 --kv-dtype fp8",
@@ -143,6 +148,8 @@ def main() -> int:
         for request in TIMELINES:
             text = checks.run(f"forecast {request} --memory-timeline json")
             checks.check("memory", text, "tilecast forecast --memory-timeline " + request)
+        for request in POWER:
+            checks.check("power", checks.run(f"forecast {request} --power-timeline json"), "tilecast forecast --power-timeline " + request)
         for request in PROMPTS:
             checks.command("prompt", "forecast " + request)
         for request in COMPARISONS:
@@ -157,6 +164,9 @@ def main() -> int:
         checks.command("plan_gpus", "plan gpt2_med --gpus H100,A100 --batch 16 --seq 1024 --dtype bf16 --zero 0")
         checks.command("plan_serving", "plan llama-3-8b --gpus H100,L40S --num-gpus 4 --prompt 1024 --output 128 --tpot-s 0.02 --price-per-gpu-hour H100=2,L40S=1")
         checks.command("plan_serving", "plan llama-3-8b --gpu L40S --prompt 1024 --output 128 --tpot-s 0.03 --rate 20 --price-per-gpu-hour 1")
+        checks.command("plan_serving", "plan llama-3-8b --gpu H100 --num-gpus 1 --prompt 1024 --output 128 --price-per-gpu-hour aws-on-demand --objective energy")
+        checks.command("gpu_comparison", "forecast gpt2 --gpus H100,L4 --prompt 64 --output 8 --price-per-gpu-hour aws-on-demand")
+        checks.command("prompt", "forecast gpt2 --gpu H100 --prompt 64 --output 8 --price-per-gpu-hour aws-on-demand")
         checks.command("plan", "plan qwen3-30b-a3b --cluster dgx-h100 --batch 64 --seq 4096 --dtype bf16 --micro-batch-size 4")
         checks.command("collective", "collective all_reduce --cluster dgx-a100 --ranks 16 --bytes 1000000")
         checks.command("shard", "shard dlrm_mlperf --cluster dgx-a100")

@@ -56,6 +56,15 @@ export function figure(label, value, unit, {low, high, note, good} = {}) {
                [range, note].filter(Boolean).map((text) => el('span', {class: 'range'}, text))));
 }
 
+/** The row of a price table that a cost follows from; undefined: it is from no table. */
+export function priceNote(price) {
+  if (!price?.table) return undefined;
+  const amount = `${price.price_per_gpu_hour} ${price.currency}`.trim();
+  return [
+    `${amount} an hour of ${price.gpu}`, price.table, price.date, price.guess ? 'a guess' : null,
+  ].filter(Boolean).join(', ');
+}
+
 /** Whether it fits, in words below the peak. */
 export function memoryFigure(memory) {
   const fits = memory.fits ? 'fits into' : 'does not fit into';

@@ -7,7 +7,7 @@ import {format, formatInterval, labelOf} from './format.js';
 import {kernelParts, kernelSection} from './kernels.js';
 import {
   anyRecord, figure, headline, launches, limitAt, memoryFigure, memorySection, optionsSection, partsBar,
-  section,
+  priceNote, section,
 } from './parts.js';
 import {numbers, table, words} from './table.js';
 
@@ -57,7 +57,8 @@ function powerFigures(power) {
       note: `limit ${format(power.limit_w, 'W')}`,
     }),
     figure('energy of a token', power.energy_per_token_j, 'J'),
-    figure('cost of a million tokens', power.cost_per_million_tokens, ''),
+    figure('cost of a million tokens', power.cost_per_million_tokens, '',
+           {note: priceNote(power.gpu_price)}),
   ];
 }
 

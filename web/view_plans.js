@@ -4,7 +4,7 @@ import {bars, partBars, scatter} from './charts.js';
 import {el} from './dom.js';
 import {format, labelOf} from './format.js';
 import {
-  figure, headline, launches, memoryFigure, optionsSection, section, valueText,
+  figure, headline, launches, memoryFigure, optionsSection, priceNote, section, valueText,
 } from './parts.js';
 import {numbers, table, words} from './table.js';
 
@@ -80,7 +80,7 @@ function planFigures(p, first) {
     figure('throughput', first.tokens_per_s, 'tokens/s'),
     figure('images', first.images_per_s, 'images/s'),
     figure('MFU', p.winner?.mfu_ratio, 'share'),
-    figure('cost of a step', first.cost_of_step, ''),
+    figure('cost of a step', first.cost_of_step, '', {note: priceNote(p.gpu_price)}),
     memoryFigure({...first, device_bytes: p.device_bytes}),
   ];
 }

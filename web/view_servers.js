@@ -3,7 +3,7 @@
 import {lines, scatter} from './charts.js';
 import {format} from './format.js';
 import {
-  figure, headline, launches, limitAt, optionsSection, section, valueText,
+  figure, headline, launches, limitAt, optionsSection, priceNote, section, valueText,
 } from './parts.js';
 import {numbers, table, words} from './table.js';
 import {alternatives, impossible} from './view_plans.js';
@@ -61,6 +61,7 @@ function limitText(p) {
 function firstServer(p, first) {
   const crosses = 'not certain: an interval crosses one';
   const uncertain = first.limits_certain === false ? crosses : undefined;
+  const price = p.hardware.find(({gpu}) => gpu === first.gpu)?.gpu_price;
   return [
     figure('tokens/s of a GPU', first.gpu_tokens_per_s, 'tokens/s', {
       low: first.gpu_tokens_low_per_s,
@@ -72,8 +73,9 @@ function firstServer(p, first) {
            {low: first.ttft_low_s, high: first.ttft_high_s}),
     figure(`time per output token, ${p.percentile}`, first.tpot_s, 's',
            {low: first.tpot_low_s, high: first.tpot_high_s}),
+    figure('energy of a token', first.energy_per_token_j, 'J'),
     figure('a million tokens', first.cost_of_million_tokens, 'count',
-           {note: 'in the unit of the price'}),
+           {note: priceNote(price) ?? 'in the unit of the price'}),
     p.ttft_s || p.tpot_s ?
         figure('limits', first.meets_limits ? 'kept' : 'missed', '',
                {good: first.meets_limits, note: uncertain}) : null,

@@ -9,6 +9,7 @@ import {viewAccelerator, viewGeneration, viewPass} from './view_forecast.js';
 import {viewAllocation, viewPlacement, viewShare, viewSimulation} from './view_jobs.js';
 import {viewTrainingPlan, viewTrainingPlans} from './view_plans.js';
 import {viewServingPlan} from './view_servers.js';
+import {viewTrace} from './view_trace.js';
 import {viewAny, viewProducts, viewTuning} from './view_tune.js';
 
 /** What tells answers apart, the first that fits is taken: `is` looks at an answer's fields. */
@@ -31,6 +32,7 @@ const VIEWS = [
   {is: (a) => 'rows' in a && 'models' in a, view: viewEvaluation},
   {is: (a) => 'series' in a && 'errors' in a, view: viewSharingEvaluation},
   {is: (a) => 'points' in a && 'errors' in a, view: viewServerEvaluation},
+  {is: (a) => 'traced_gpu' in a && 'operators' in a, view: viewTrace},
   {is: (a) => 'problems' in a, view: viewTuning},
   {is: (a) => 'products' in a, view: viewProducts},
 ];

@@ -123,6 +123,10 @@ void run_on_accelerator(const Command& command, const Given& given, const std::s
   show(reply, given, style);
 }
 
+bool has_load(const Given& given) {
+  return has(given, "rate") || has(given, "concurrency") || has(given, "trace");
+}
+
 /// A row for each kernel says nothing of a load.
 void warn_of_kernels_only(Reply& reply) {
   const auto* tokens = std::get_if<GenerationForecast>(&reply.answer);
@@ -156,10 +160,11 @@ void run_forecast(const Command& command, const Given& given) {
   const std::string power = text_of(given, "power-timeline");
   if (!power.empty()) check_power(given);
   const bool tokens = has(given, "prompt") || has(given, "trace");
-  if (tokens && has(given, "timeline-trace"))
+  const bool traced = has(given, "timeline-trace");
+  if (tokens && traced && !has_load(given))
     throw UsageError(
-        "--timeline-trace writes the operations of a training step over several ranks: omit it, or "
-        "omit --prompt and --trace; --power-timeline perfetto writes the steps of a server");
+        "--timeline-trace writes the operations of a training step over several ranks, or a minute "
+        "of a server under load: omit it, omit --prompt, or give --rate, --concurrency or --trace");
   constexpr int64_t kRows = 20, kStepRows = 8;  // of a pass; of each of two steps
   const TableStyle style = style_of(given, tokens ? kStepRows : kRows, "kernels");
   if (!timeline.empty())
@@ -171,7 +176,10 @@ void run_forecast(const Command& command, const Given& given) {
   const Detail detail = format_of(given) == "csv" ? Detail::kWarnings : Detail::kRemedies;
   Reply reply = ask(command, "forecast", given, {.detail = detail});
   if (format_of(given) == "csv") warn_of_kernels_only(reply);
-  if (has(given, "timeline-trace")) {
+  if (traced && tokens) {
+    emit(*view(ask(command, "power_timeline", given).answer, "perfetto"),
+         text_of(given, "timeline-trace"), {});
+  } else if (traced) {
     const auto* pass = std::get_if<Forecast>(&reply.answer);
     if (pass != nullptr && !pass->parallel)
       throw UsageError("--timeline-trace needs several ranks or micro-batches");
@@ -215,9 +223,11 @@ std::vector<OptionGroup> forecast_groups() {
                         "memory over time instead of the forecast, with its peak's "
                         "contents and a simulation of PyTorch's allocator",
                         {"table", "json", "html", "svg"}));
-  pass.push_back(file("--timeline-trace",
-                      "writes the operations of a step over several ranks, or of a trace of a "
-                      "profiler, to a file for ui.perfetto.dev or chrome://tracing"));
+  pass.push_back(
+      file("--timeline-trace",
+           "writes the operations of a step over several ranks, the steps of a minute of "
+           "a server under load, with their power, or a profiler's trace to a file for "
+           "ui.perfetto.dev or chrome://tracing"));
   std::vector<CommandOption>& accelerator = groups.back().options;
   accelerator.push_back(
       file("--write-mappings", "writes the mapping of each layer to a file, for --mapping"));

@@ -13,6 +13,7 @@
 #include "command/shared_options.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
+#include "tilecast/profile.h"
 #include "tilecast/result.h"
 
 namespace tilecast {
@@ -87,7 +88,16 @@ std::vector<OptionGroup> comparison_groups() {
   return asked_groups({gpus});
 }
 
+/// The command line asks the question `trace` of it, whose answer is another one.
+void check_no_profile(const ModelSource& model) {
+  if (!model.read && is_profiler_trace(model.name))
+    throw Error(ErrorKind::kInput, printable(model.name) +
+                                       " is a trace of a profiler: use tilecast.trace, or "
+                                       "'tilecast forecast'");
+}
+
 void check_given(const ForecastQuestion& asked, const Request& request) {
+  check_no_profile(asked.model);
   if (!asked.gpu.given() && request.parallel.cluster.empty()) throw MissingOption("`gpu`");
 }
 

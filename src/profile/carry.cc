@@ -55,7 +55,10 @@ class Carrier {
         query_(query),
         forecaster_(forecaster),
         predictor_(*forecaster.impl().learned),
-        to_(query.gpu ? query.gpu->content->device : *one.device) {}
+        to_(query.gpu ? query.gpu->content->device : *one.device) {
+    for (const OperatorGroup& group : one.groups) total_ns_ += group.total_ns;
+    total_ns_ = std::max<int64_t>(1, total_ns_);
+  }
 
   Carried run();
 
@@ -75,13 +78,12 @@ class Carrier {
   const Forecaster& forecaster_;
   const Predictor& predictor_;
   const Device to_;
+  int64_t total_ns_ = 0;  ///< of all groups
   Carried carried_;
 };
 
 double Carrier::share_of(const OperatorGroup& group) const {
-  int64_t total = 0;
-  for (const DeviceEvent& event : one_.trace.events) total += event.duration_ns;
-  return static_cast<double>(group.total_ns) / static_cast<double>(std::max<int64_t>(1, total));
+  return static_cast<double>(group.total_ns) / static_cast<double>(total_ns_);
 }
 
 void Carrier::carry_kernels() {
@@ -126,7 +128,8 @@ void Carrier::carry_collectives() {
   }
   if (all == 0) {
     if (cluster)
-      carried_.warnings.push_back("the trace has no collectives: `cluster` has no effect on it");
+      carried_.warnings.emplace_back(
+          "the trace has no collectives: only the GPUs of the cluster matter to it");
     return;
   }
   if (!cluster) {

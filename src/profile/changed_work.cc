@@ -75,13 +75,33 @@ void add_weights(std::set<Shape>& weights, std::string_view name, const Argument
   weights.insert({right->shape[1], right->shape[0]});
 }
 
+/// No tensor of a trace has more elements (aten.cc), nor has one with another batch.
+constexpr int64_t kMostElements = int64_t{1} << 56;
+
+int64_t with_other_batch(int64_t size, int64_t from, int64_t to) {
+  const int64_t each = size / from;
+  return each > kMostElements / to ? kMostElements + 1 : each * to;
+}
+
+bool are_possible(const Arguments& arguments) {
+  for (const TracedArgument& argument : arguments)
+    for (const TracedTensor& tensor : argument.tensors) {
+      int64_t elements = 1;
+      for (const int64_t size : tensor.shape) {
+        if (size > 0 && elements > kMostElements / size) return false;
+        elements *= std::max<int64_t>(1, size);
+      }
+    }
+  return true;
+}
+
 /// A dimension of samples with another number of them; strides of the dimensions around it follow.
 void scale(TracedTensor& tensor, size_t dim, int64_t from, int64_t to) {
   const int64_t stride = tensor.strides[dim];
   for (size_t i = 0; i < tensor.shape.size(); ++i)
     if (i != dim && tensor.strides[i] > stride && tensor.strides[i] % from == 0)
-      tensor.strides[i] = tensor.strides[i] / from * to;
-  tensor.shape[dim] = tensor.shape[dim] / from * to;
+      tensor.strides[i] = with_other_batch(tensor.strides[i], from, to);
+  tensor.shape[dim] = with_other_batch(tensor.shape[dim], from, to);
 }
 
 bool counts_samples(const BatchSizes& sizes, int64_t size) {
@@ -278,7 +298,9 @@ ChangedWork changed_work(const ProfilerTrace& trace, const std::vector<OperatorG
     CallHints hints = hints_of(trace.names[group.kernel]);
     const std::string_view op = without_aten(call.name);
     if (changed.batch > 0)
-      changed.kept[i] = change_batch(op, arguments, sizes, changed.batch) == BatchEffect::kUnknown;
+      changed.kept[i] =
+          change_batch(op, arguments, sizes, changed.batch) == BatchEffect::kUnknown ||
+          !are_possible(arguments);
     if (changed.kept[i]) arguments = arguments_of(call);
     if (!change.dtype.empty()) change_dtype(arguments, hints, *from, to);
     if (std::optional<CallWork> work = work_of(op, arguments, hints))

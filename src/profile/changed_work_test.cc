@@ -123,6 +123,16 @@ TEST(ChangedWork, HalfABatchIsWholeOrRefused) {
                Error);
 }
 
+TEST(ChangedWork, SizesThatDoNotFitIntoNumbersAreKept) {
+  const Changed huge(
+      events_of("aten::add", 1, "[[4, 1099511627776], [4, 1099511627776]]", kTwo, "", "", "add",
+                9) +
+          "," + events_of("aten::mul", 2, "[[4, 8, 8], [4, 8, 8]]", kTwo, "", "", "mul", 99),
+      {.batch_factor = 1e8});
+  EXPECT_TRUE(huge.kept("aten::add"));
+  EXPECT_FALSE(huge.kept("aten::mul"));
+}
+
 TEST(ChangedWork, ImagesHaveTheBatchOfConvolutions) {
   const std::string types = R"(["c10::BFloat16", "c10::BFloat16", "", "ScalarList", "ScalarList",
  "ScalarList", "Scalar"])";

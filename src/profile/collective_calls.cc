@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "base/checked.h"
 #include "base/text.h"
@@ -58,13 +59,13 @@ std::optional<DType> dtype_of_scalar(std::string_view name) {
   return std::nullopt;
 }
 
-/// The ranks, or those of a group that is the whole job.
-std::vector<int64_t> stated_ranks(const TracedCollective& traced, int64_t world_size) {
-  if (!traced.ranks.empty() || traced.group_size != world_size) return traced.ranks;
-  std::vector<int64_t> all;
+/// The ranks, each once, or those of a group that is the whole job.
+std::set<int64_t> stated_ranks(const TracedCollective& traced, int64_t world_size) {
+  std::set<int64_t> ranks(traced.ranks.begin(), traced.ranks.end());
   constexpr int64_t kMost = int64_t{1} << 20;
-  for (int64_t rank = 0; rank < std::min(world_size, kMost); ++rank) all.push_back(rank);
-  return all;
+  if (ranks.empty() && traced.group_size == world_size)
+    for (int64_t rank = 0; rank < std::min(world_size, kMost); ++rank) ranks.insert(rank);
+  return ranks;
 }
 
 }  // namespace
@@ -84,23 +85,22 @@ std::optional<KnownCollective> known_collective(const TracedCollective& traced) 
 
 std::optional<CommGroup> group_on(const TracedCollective& traced, int64_t world_size,
                                   const Cluster& cluster) {
-  const std::vector<int64_t> ranks = stated_ranks(traced, world_size);
+  const std::set<int64_t> ranks = stated_ranks(traced, world_size);
   if (ranks.size() < 2) return std::nullopt;
   std::map<int64_t, std::vector<int64_t>> by_node;
   for (const int64_t rank : ranks) by_node[rank / cluster.gpus_per_node].push_back(rank);
   const auto most = std::max_element(
       by_node.begin(), by_node.end(),
       [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  std::vector<int64_t>& fullest = most->second;
-  std::sort(fullest.begin(), fullest.end());
+  const std::vector<int64_t>& fullest = most->second;
   CommGroup group{.ranks = static_cast<int64_t>(ranks.size()),
                   .ranks_per_node = static_cast<int64_t>(fullest.size())};
   if (fullest.size() > 1)
     group.stride = std::max<int64_t>(
         1, (fullest.back() - fullest.front()) / static_cast<int64_t>(fullest.size() - 1));
   // Each rank of the job is in one such group: those of a node share its links.
-  const int64_t last = *std::max_element(ranks.begin(), ranks.end());
-  const int64_t of_node = std::min(cluster.gpus_per_node, std::max(world_size, last + 1));
+  const int64_t of_node =
+      std::min(cluster.gpus_per_node, std::max(world_size, *ranks.rbegin() + 1));
   group.concurrent = std::max<int64_t>(1, of_node / group.ranks_per_node);
   return group;
 }

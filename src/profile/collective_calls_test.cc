@@ -64,6 +64,8 @@ TEST(TracedCollectives, RanksFillTheNodesOfTheOtherCluster) {
   EXPECT_EQ(group_on(call, 16, cluster),
             (CommGroup{.ranks = 2, .ranks_per_node = 1, .concurrent = 8}))
       << "eight such groups share the node's network";
+  call.ranks = std::vector<int64_t>(20, 5);
+  EXPECT_FALSE(group_on(call, 16, cluster)) << "one rank, twenty times";
   call.ranks.clear();
   call.group_size = 16;
   EXPECT_EQ(group_on(call, 16, cluster), (CommGroup{.ranks = 16, .ranks_per_node = 8}))

@@ -54,10 +54,13 @@ double layout_share(const OperatorGroup& group, const ProfilerTrace& trace) {
 
 /// Share of a group's time while a collective ran on another stream.
 double beside_collectives(const OperatorGroup& group, const ProfilerTrace& trace) {
+  std::vector<bool> is_collective(trace.names.size());
+  for (size_t i = 0; i < is_collective.size(); ++i)
+    is_collective[i] = is_collective_kernel(trace.names[static_cast<int32_t>(i)]);
+  if (std::find(is_collective.begin(), is_collective.end(), true) == is_collective.end()) return 0;
   std::vector<const DeviceEvent*> collectives;
   for (const DeviceEvent& event : trace.events)
-    if (event.collective >= 0 || is_collective_kernel(trace.names[event.name]))
-      collectives.push_back(&event);
+    if (is_collective[static_cast<size_t>(event.name)]) collectives.push_back(&event);
   int64_t sum = 0;
   for (const int32_t i : group.events) {
     const DeviceEvent& event = trace.events[static_cast<size_t>(i)];

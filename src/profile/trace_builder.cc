@@ -141,7 +141,7 @@ static std::vector<int64_t> ranks_of(std::string_view text, int64_t size) {
   while ((at = text.find_first_of("0123456789", at)) != std::string_view::npos) {
     const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
     const int64_t rank = whole(text.substr(at, end - at), -1);
-    if (rank >= 0) ranks.push_back(rank);
+    if (rank >= 0 && rank <= INT32_MAX) ranks.push_back(rank);
     at = end;
   }
   if (text.find("...") == std::string_view::npos) return ranks;

@@ -18,9 +18,9 @@ std::string currency_sign(const std::vector<GpuPrice>& prices) {
 
 std::string price_text(const GpuPrice& price) {
   if (price.table.empty()) return "";
-  std::string text =
-      fmt::format("{:g}{}{} an hour of {}, {}", price.price_per_gpu_hour,
-                  price.currency.empty() ? "" : " ", price.currency, price.gpu, price.table);
+  std::string text = fmt::format("{:g}{}{} an hour of {}, {}", price.price_per_gpu_hour,
+                                 price.currency.empty() ? "" : " ", price.currency,
+                                 printable(price.gpu), price.table);
   if (!price.date.empty()) text += ", " + price.date;
   if (!price.source.empty()) text += "; " + price.source;
   return text;

@@ -107,6 +107,11 @@ class Commands(unittest.TestCase):
             self.assertEqual(report.operators[0].name, "aten::mm")
             self.assertGreater(report.carried.span_s, 0)
             self.check(["trace", str(path), "--gpu", "A100"], report)
+            self.check(["forecast", str(path), "--gpu", "A100", "--batch", "2x"], tilecast.trace(path, "A100", batch="2x"))
+            processes = {event["pid"] for event in tilecast.trace_timeline(path, "A100")["traceEvents"]}
+            self.assertEqual(processes, {1, 2})
+            with self.assertRaisesRegex(tilecast.InputError, "is a trace of a profiler: use tilecast.trace"):
+                tilecast.forecast(path, "A100")
 
             class Profile:
                 """As torch.profiler.profile."""

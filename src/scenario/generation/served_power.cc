@@ -82,41 +82,43 @@ class StepPower {
 
   double idle_w() const { return board_.idle_w(terms_.clock_share()); }
 
-  double watts(const ShownStep& step) {
+  /// The kernels of a step that takes so long, in which it waits for the host and other ranks, too.
+  double watts(const ShownStep& step, double seconds) {
     const ShownStep key{rounded(step.decode), rounded(step.prompts)};
-    const auto [known, fresh] = known_.try_emplace(key, 0);
-    if (fresh) known->second = watts_of(key);
-    return known->second;
+    auto known = known_.find(key);
+    if (known == known_.end()) known = known_.emplace(key, kernels_of(key)).first;
+    const PowerSum& sum = known->second;
+    const double all_s = std::max(seconds, sum.busy_s);
+    if (all_s <= 0) return idle_w();
+    const double joules = sum.energy_j + sum.busy_s * board_.warm_w() +
+                          (all_s - sum.busy_s) * board_.idle_w(sum.clock_share());
+    return std::clamp(joules / all_s, idle_w(), board_.limit_w());
   }
 
  private:
-  double watts_of(const ShownStep& step) const {
+  PowerSum kernels_of(const ShownStep& step) const {
     std::vector<StepGroup> groups;
     for (const ShownGroup& g : {step.decode, step.prompts}) {
       if (g.sequences > 0) groups.push_back({g.sequences, g.tokens, g.past});
     }
-    const bool graph = step.prompts.sequences == 0 && served_.asked.execution.cuda_graphs;
-    const TimedStep timed =
-        time_step(served_, std::move(groups), graph ? StepLaunch::kCudaGraph : StepLaunch::kHost);
+    const TimedStep timed = time_step(served_, std::move(groups), StepLaunch::kCudaGraph);
     PowerSum sum{.clock_share_of_waits = terms_.clock_share()};
     for (const Launch& launch : timed.program.launches) {
       const KernelTime& time = timed.times[launch.kernel];
       sum.add(board_, time.energy, time.seconds, static_cast<double>(timed.program.count(launch)));
     }
-    const double all_s = std::max(timed.totals.seconds.value, sum.busy_s);
-    const double joules = sum.energy_j + sum.busy_s * board_.warm_w() +
-                          (all_s - sum.busy_s) * board_.idle_w(sum.clock_share());
-    return all_s > 0 ? std::clamp(joules / all_s, idle_w(), board_.limit_w()) : idle_w();
+    return sum;
   }
 
   const ServedModel& served_;
   const BoardPower& board_;
   PowerTerms terms_;
-  std::map<ShownStep, double> known_;
+  std::map<ShownStep, PowerSum> known_;
 };
 
 struct WatchedStep {
   double start_s = 0, end_s = 0;
+  double seconds = 0;  ///< of each of the steps, all of which are alike
   ShownStep step;
 };
 
@@ -143,7 +145,7 @@ std::vector<PowerPoint> points_in(const std::vector<WatchedStep>& steps, const W
     if (s.end_s <= window.start_s || s.start_s >= window.end_s) continue;
     const double start = std::max(s.start_s, window.start_s);
     if (start > at) add(at, power.idle_w(), "");
-    add(start, power.watts(s.step), step_name(s.step));
+    add(start, power.watts(s.step, s.seconds), step_name(s.step));
     at = std::min(s.end_s, window.end_s);
   }
   if (at < window.end_s) add(at, power.idle_w(), "");
@@ -165,7 +167,8 @@ PowerTimeline served_power(const Forecaster& forecaster, const ModelRef& model, 
       layout.under(request.load.concurrency, {}, [&](const ServedSteps& s) {
         const ShownStep step = shown_step(s.ranks.front());
         if (step.decode.sequences > 0 || step.prompts.sequences > 0)
-          steps.push_back({s.start_s, s.start_s + s.first_stage_s, step});
+          steps.push_back({s.start_s, s.start_s + s.first_stage_s,
+                           s.first_stage_s / static_cast<double>(s.steps), step});
       });
   if (!f.serving || steps.empty())
     throw Error(ErrorKind::kInput,
