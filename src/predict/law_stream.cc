@@ -97,7 +97,8 @@ namespace {
 
 /// Kernels that move rows by vectors of 16 bytes. The kernels before have left their tensors in L2:
 /// the larger these are beside it, the less of them. What is written where it was read goes to DRAM
-/// only as far as L2 cannot hold it.
+/// only as far as L2 cannot hold it: a guess, which norms of 8,192 tokens on an RTX 4090 would
+/// settle.
 LawTime vector_rows_law(const Kernel& kernel, const BlockRows& block_rows, const Chip& chip) {
   const BlockRowsConstants& c = chip.laws.block_rows;
   const bool norm = block_rows.kind == BlockRows::Kind::kNorm;
