@@ -19,6 +19,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "published.md"
+SETTINGS = ROOT / "research" / "servers" / "settings.json"
 BEGIN, END = "<!-- published: begin -->\n", "<!-- published: end -->\n"
 CLUSTERS = {"nvidia-h100-sxm5-80gb": "dgx-h100", "nvidia-a100-sxm4-80gb": "dgx-a100"}
 SHORT = {"nvidia-h100-sxm5-80gb": "H100", "nvidia-a100-sxm4-80gb": "A100 80GB", "nvidia-h200-sxm-141gb": "H200", "nvidia-b200-sxm-180gb": "B200"}
@@ -61,6 +62,17 @@ def training(program, data):
                    "tokens/s/GPU", float(row["tokens_s_gpu"]), *speed)
 
 
+def server_options(row):
+    """What the row does not say, by the rules of research/servers/settings.json."""
+    options = {}
+    for rule in json.loads(SETTINGS.read_text(encoding="utf-8"))["rules"]:
+        if all(row.get(key) in (value if isinstance(value, list) else [value]) for key, value in rule["match"].items()):
+            options |= rule.get("options", {})
+    for name, value in options.items():
+        yield "--" + name.replace("_", "-")
+        yield {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value).format(clients=row["clients"])
+
+
 def servers(program, data):
     """Mean time per output token over all requests."""
     text = lzma.open(data / "servers" / "inferencex.csv.xz", "rt", encoding="utf-8").read()
@@ -70,7 +82,8 @@ def servers(program, data):
             continue
         found = forecast(program, "llama-3.1-70b", "--gpu", row["gpu"], "--software", "vllm", "--dtype", "fp8", "--kv-dtype", row["cache_dtype"] or "bf16",
                          "--tp", row["tp"], "--prompt", f"{row['prompt_min']}:{row['prompt_max']}", "--output", f"{row['output_min']}:{row['output_max']}",
-                         "--concurrency", row["clients"], "--requests", row["requests"], "--max-num-batched-tokens", row["step_prompt_tokens"])
+                         "--concurrency", row["clients"], "--requests", row["requests"], "--max-num-batched-tokens", row["step_prompt_tokens"],
+                         *server_options(row))
         mean = found["serving"]["all"]["time_per_output_token"]["mean"]
         yield line("Llama 3.1 70B FP8, vLLM server", f"{row['gpus']} x {SHORT[row['gpu']]}", f"{row['clients']} clients, {row['date']}",
                    "ms/token", 1e3 * float(row["tpot_mean_s"]), *(1e3 * mean[key] for key in ("low_s", "seconds", "high_s")))
