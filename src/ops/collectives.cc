@@ -95,12 +95,20 @@ void work_collective(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// Tokens that the rank's sequences send to experts: a token goes to `top_k` experts, which are on
-/// at most as many ranks. All ranks wait for the one that gets most.
+/// Copies of a token that are sent to its experts. DeepEP's kernels send one to a rank, whatever
+/// the number of its experts there; an all-to-all sends rows in the order of experts, `top_k` of
+/// them.
+int64_t copies_sent(const OpContext& context) {
+  const int64_t top_k = context.integer("top_k");
+  const bool once = context.integer("num_experts") > 0 || context.integer("copies") == 1;
+  return once ? std::min(top_k, context.integer("ranks")) : top_k;
+}
+
+/// Tokens that the rank's sequences send to experts. All ranks wait for the one that gets most.
 void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t ranks = context.integer("ranks");
   if (ranks == 1) return;
-  const int64_t copies = std::min(context.integer("top_k"), ranks);
+  const int64_t copies = copies_sent(context);
   const Tensor &in = context.input(0), &out = context.output(0);
   const bool dispatch = element_count(in.shape) < element_count(out.shape);
   const Tensor& own = dispatch ? in : out;

@@ -108,6 +108,19 @@ class Layer {
     stream(layer_.hidden_dim, 2, 1);
   }
 
+  /// Each row's bias from those of the experts, which caches hold; and added in place.
+  void add_bias(int64_t columns) {
+    if (!layer_.biased) return;
+    stream(columns, 0, 1);
+    stream(columns, 2, 1);
+  }
+  /// The gradient of that gather, index_put with accumulate into those of the experts.
+  void bias_gradient(int64_t columns) {
+    if (!layer_.biased || layer_.frozen) return;
+    sort();
+    stream(columns, 1, 0);
+  }
+
   /// Rows, one for each expert of a token, from the rank's own tokens.
   void spread() {
     const int64_t elements = checked_multiply(rows_, layer_.hidden_dim);
@@ -207,8 +220,8 @@ void add_fused_forward(const GroupedExperts& layer, std::vector<Kernel>& kernels
   l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);
   l.product(layer.hidden_dim, layer.ffn_dim);
   // The bias of the second product, times the router's weights, in fp32 (_apply_bias): for each
-  // expert the bias of its rows, and the sum; then all rows in one tensor, and the cast. That of
-  // the first product is added by it.
+  // expert the bias of its rows, and the sum; then all rows in one tensor, and the cast. The first
+  // product adds its own bias.
   if (layer.biased) {
     l.each_expert(layer.hidden_dim, {{0, 4}, {6, 4}});
     l.all_rows(layer.hidden_dim, {4, 4});
@@ -249,10 +262,12 @@ void add_grouped_forward(const GroupedExperts& layer, std::vector<Kernel>& kerne
   l.stream(layer.hidden_dim, 1, 1);  // rows in the order of experts
   l.stream(layer.hidden_dim, 1, 1);  // masked in place
   l.product(l.up_columns(), layer.hidden_dim);
+  l.add_bias(l.up_columns());
   l.mask(l.up_columns());
   l.stream(layer.ffn_dim, 1, 1);                   // the activation
   if (layer.gated) l.stream(layer.ffn_dim, 2, 1);  // times up
   l.product(layer.hidden_dim, layer.ffn_dim);
+  l.add_bias(layer.hidden_dim);
   l.mask(layer.hidden_dim);
   l.stream(layer.hidden_dim, 1, 1);  // times the router's weights
   l.stream(layer.hidden_dim, 1, 1);  // in the order of tokens
@@ -266,6 +281,7 @@ void add_grouped_input_gradient(const GroupedExperts& layer, std::vector<Kernel>
   l.stream(layer.hidden_dim, 1, 1);  // times the router's weights
   l.stream(layer.hidden_dim, 2, 0);  // the gradient of the router's weights
   l.mask(layer.hidden_dim);
+  l.bias_gradient(layer.hidden_dim);
   l.product(layer.ffn_dim, layer.hidden_dim);
   if (layer.gated) {
     l.stream(layer.ffn_dim, 2, 1);  // of the activation
@@ -274,6 +290,7 @@ void add_grouped_input_gradient(const GroupedExperts& layer, std::vector<Kernel>
   l.stream(layer.ffn_dim, 2, 1);                    // through the activation
   if (layer.gated) l.stream(l.up_columns(), 1, 1);  // gate and up beside each other
   l.mask(l.up_columns());
+  l.bias_gradient(l.up_columns());
   if (layer.activation_again) l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);
   l.product(layer.hidden_dim, l.up_columns());
   l.mask(layer.hidden_dim);

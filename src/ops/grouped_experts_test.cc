@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <numeric>
 #include <utility>
 #include <vector>
@@ -65,16 +66,18 @@ int64_t bytes_of(const std::vector<Kernel>& kernels) {
 
 /// Bytes that a pass moves more with a change of the layer, for each element of rows x 2,880.
 template <class Change>
-std::pair<double, double> bytes_more(Change change) {
-  GroupedExperts fused = layer(16, 32768, 2880, 2880);
-  fused.fused = true;
-  fused.own_tokens = 4096;
-  GroupedExperts changed = fused;
+std::pair<double, double> bytes_more(
+    Change change, const std::function<void(GroupedExperts&)>& prepare = [](GroupedExperts&) {}) {
+  GroupedExperts plain = layer(16, 32768, 2880, 2880);
+  plain.fused = true;
+  plain.own_tokens = 4096;
+  prepare(plain);
+  GroupedExperts changed = plain;
   change(changed);
   std::vector<Kernel> passes[4];
-  add_grouped_forward(fused, passes[0]);
+  add_grouped_forward(plain, passes[0]);
   add_grouped_forward(changed, passes[1]);
-  add_grouped_input_gradient(fused, passes[2]);
+  add_grouped_input_gradient(plain, passes[2]);
   add_grouped_input_gradient(changed, passes[3]);
   EXPECT_EQ(product_flops(passes[0]), product_flops(passes[1]));
   const double elements = 16384.0 * 2880;
@@ -92,6 +95,21 @@ TEST(GroupedExperts, BiasesOfTheSecondProductAreAddedInFp32ExpertByExpert) {
   const auto [forward, backward] = bytes_more([](GroupedExperts& l) { l.biased = true; });
   EXPECT_DOUBLE_EQ(forward, 4 + (6 + 4) + (4 + 4) + (4 + 2));
   EXPECT_DOUBLE_EQ(backward, (2 + 4) + (4 + 2) + (4 + 4) + 4 + (4 + 4) + 4 + (2 + 2));
+}
+
+TEST(GroupedExperts, BiasesOfPyTorchAreGatheredAndAddedRowByRow) {
+  const auto with_bias = [](bool frozen) {
+    return bytes_more([&](GroupedExperts& l) { l.biased = true; },
+                      [&](GroupedExperts& l) {
+                        l.fused = false;
+                        l.frozen = frozen;
+                      });
+  };
+  // Both products, of which that of gate and up has twice the columns: gathered rows, and the sum.
+  constexpr double kColumns = 2 + 1, kSortedBytes = 2 * 12 * 16.0 / 2880;
+  EXPECT_DOUBLE_EQ(with_bias(false).first, kColumns * (2 + (4 + 2)));
+  EXPECT_DOUBLE_EQ(with_bias(false).second, kColumns * 2 + kSortedBytes);
+  EXPECT_DOUBLE_EQ(with_bias(true).second, 0) << "no gradient";
 }
 
 TEST(GroupedExperts, ProductsIn8BitsPadAndCastTheirRows) {

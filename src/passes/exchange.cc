@@ -43,9 +43,9 @@ TensorId gathered(GraphBuilder& b, TensorId x, const Node& node, int64_t ranks) 
 constexpr std::array<std::string_view, 4> kMixers = {"latent_attention", "linear_scan", "conv1d",
                                                      "causal_conv"};
 
-/// Tokens sent to the rank whose experts get most, over the mean of the ranks. A token is sent to a
-/// rank once, whatever the number of its experts there (see expert_dispatch), so no rank gets more
-/// than all. `inputs`: of the layer of experts, its weights divided already.
+/// Tokens sent to the rank whose experts get most, over the mean of the ranks. Where a token is
+/// sent to a rank once, whatever the number of its experts there (see expert_dispatch), no rank
+/// gets more than all. `inputs`: of the layer of experts, its weights divided already.
 int64_t busiest_percent(const Graph& graph, const std::vector<TensorId>& inputs, int64_t top_k,
                         const ExpertForm& form) {
   const Shape& x = graph.tensor(inputs[0]).shape;
@@ -53,8 +53,9 @@ int64_t busiest_percent(const Graph& graph, const std::vector<TensorId>& inputs,
       checked_multiply(element_count(x) / std::max<int64_t>(1, x.back()), form.ranks);
   const int64_t experts = checked_multiply(graph.tensor(inputs[1]).shape[0], form.ranks);
   const ExpertLoad busiest = expert_load(all, top_k, experts, form.ranks, form.skew_percent);
-  const auto most = static_cast<double>(all);
-  const double mean = most * static_cast<double>(top_k) / static_cast<double>(form.ranks);
+  const auto copies = static_cast<double>(checked_multiply(all, top_k));
+  const double mean = copies / static_cast<double>(form.ranks);
+  const double most = form.sends_once ? static_cast<double>(all) : copies;
   const double share = std::min(busiest.assignments, most) / std::max(1.0, std::min(mean, most));
   return std::max<int64_t>(100, std::llround(100 * share));
 }

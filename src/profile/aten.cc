@@ -66,16 +66,8 @@ std::optional<Shape> whole_numbers(const Json& list) {
 
 /// Sizes of a tensor; nullopt where its bytes or its strides would not fit into 64 bits.
 std::optional<Shape> shape_of(const Json& list) {
-  constexpr int64_t kMost = int64_t{1} << 56;
   std::optional<Shape> shape = whole_numbers(list);
-  if (!shape) return std::nullopt;
-  int64_t elements = 1;
-  for (const int64_t size : *shape) {
-    const int64_t factor = std::max<int64_t>(1, size);
-    if (elements > kMost / factor) return std::nullopt;
-    elements *= factor;
-  }
-  return shape;
+  return shape && is_possible(*shape) ? shape : std::nullopt;
 }
 
 TracedTensor traced_tensor(Shape shape, const Json* strides, std::optional<DType> dtype) {
@@ -103,6 +95,16 @@ std::vector<std::pair<int64_t, int64_t>> by_stride(const TracedTensor& tensor) {
 }
 
 }  // namespace
+
+bool is_possible(const Shape& shape) {
+  int64_t elements = 1;
+  for (const int64_t size : shape) {
+    const int64_t factor = std::max<int64_t>(1, size);
+    if (elements > kMostTracedElements / factor) return false;
+    elements *= factor;
+  }
+  return true;
+}
 
 int64_t TracedTensor::stored_bytes() const {
   int64_t elements = 1;

@@ -14,6 +14,12 @@
 
 namespace tilecast {
 
+/// No tensor of a trace has more elements: its bytes and strides fit into 64 bits.
+constexpr int64_t kMostTracedElements = int64_t{1} << 56;
+
+/// Whether a tensor of a trace may have these sizes, which are not negative.
+bool is_possible(const Shape& shape);
+
 /// A tensor as record_shapes states it.
 struct TracedTensor {
   Shape shape;

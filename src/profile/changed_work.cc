@@ -75,24 +75,17 @@ void add_weights(std::set<Shape>& weights, std::string_view name, const Argument
   weights.insert({right->shape[1], right->shape[0]});
 }
 
-/// No tensor of a trace has more elements (aten.cc), nor has one with another batch.
-constexpr int64_t kMostElements = int64_t{1} << 56;
-
+/// A size or a stride with another batch; one more than the limit if it is above it.
 int64_t with_other_batch(int64_t size, int64_t from, int64_t to) {
   const int64_t each = size / from;
-  return each > kMostElements / to ? kMostElements + 1 : each * to;
+  return each > kMostTracedElements / to ? kMostTracedElements + 1 : each * to;
 }
 
 bool are_possible(const Arguments& arguments) {
-  for (const TracedArgument& argument : arguments)
-    for (const TracedTensor& tensor : argument.tensors) {
-      int64_t elements = 1;
-      for (const int64_t size : tensor.shape) {
-        if (size > 0 && elements > kMostElements / size) return false;
-        elements *= std::max<int64_t>(1, size);
-      }
-    }
-  return true;
+  return std::all_of(arguments.begin(), arguments.end(), [](const TracedArgument& argument) {
+    return std::all_of(argument.tensors.begin(), argument.tensors.end(),
+                       [](const TracedTensor& tensor) { return is_possible(tensor.shape); });
+  });
 }
 
 /// A dimension of samples with another number of them; strides of the dimensions around it follow.

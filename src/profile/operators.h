@@ -2,12 +2,14 @@
 
 // The kernels of a trace by operator: measured, forecast on a GPU, and carried to another one.
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "predict/predictor.h"
 #include "profile/aten.h"
+#include "profile/timeline.h"
 #include "profile/trace.h"
 #include "tilecast/profile.h"
 
@@ -58,8 +60,23 @@ std::string sizes_of(const OperatorCall& call);
 /// The dtype of a call's first tensor; "": the trace does not state it.
 std::string dtype_of(const OperatorCall& call);
 
-/// Why a call takes longer than it should, as far as the trace tells.
-std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, double ratio,
-                      const TraceConstants& constants);
+/// Why calls take longer than they should, as far as a trace tells.
+class Reasons {
+ public:
+  /// Both must outlive this object.
+  Reasons(const ProfilerTrace& trace, const TraceConstants& constants);
+
+  /// Of a group with a call, which takes `ratio` times as long as it should.
+  std::string of(const OperatorGroup& group, double ratio) const;
+
+ private:
+  /// Share of a group's time while a collective ran beside it.
+  double beside_collectives(const OperatorGroup& group) const;
+
+  const ProfilerTrace& trace_;
+  const TraceConstants& constants_;
+  /// By device: from when to when collectives run, one span after the other.
+  std::map<int32_t, std::vector<TraceSpan>> collectives_;
+};
 
 }  // namespace tilecast

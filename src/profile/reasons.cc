@@ -52,31 +52,6 @@ double layout_share(const OperatorGroup& group, const ProfilerTrace& trace) {
   return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, group.total_ns));
 }
 
-/// Share of a group's time while a collective ran on another stream.
-double beside_collectives(const OperatorGroup& group, const ProfilerTrace& trace) {
-  std::vector<bool> is_collective(trace.names.size());
-  for (size_t i = 0; i < is_collective.size(); ++i)
-    is_collective[i] = is_collective_kernel(trace.names[static_cast<int32_t>(i)]);
-  if (std::find(is_collective.begin(), is_collective.end(), true) == is_collective.end()) return 0;
-  std::vector<const DeviceEvent*> collectives;
-  for (const DeviceEvent& event : trace.events)
-    if (is_collective[static_cast<size_t>(event.name)]) collectives.push_back(&event);
-  int64_t sum = 0;
-  for (const int32_t i : group.events) {
-    const DeviceEvent& event = trace.events[static_cast<size_t>(i)];
-    // Collectives of one GPU run one after the other: the last to begin before its end decides.
-    const auto later =
-        std::lower_bound(collectives.begin(), collectives.end(), event.end_ns(),
-                         [](const DeviceEvent* one, int64_t at) { return one->start_ns < at; });
-    if (later == collectives.begin()) continue;
-    const DeviceEvent& other = **std::prev(later);
-    if (other.device != event.device || other.stream == event.stream) continue;
-    sum += std::max<int64_t>(
-        0, std::min(other.end_ns(), event.end_ns()) - std::max(other.start_ns, event.start_ns));
-  }
-  return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, group.total_ns));
-}
-
 /// Blocks of the kernel that takes most of the time.
 int64_t blocks_of(const OperatorGroup& group, const ProfilerTrace& trace) {
   for (const int32_t i : group.events) {
@@ -171,12 +146,43 @@ std::string dtype_of(const OperatorCall& call) {
   return "";
 }
 
-std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, double ratio,
-                      const TraceConstants& constants) {
-  const OperatorCall& call = trace.calls[static_cast<size_t>(group.call)];
-  const std::string& kernel = trace.names[group.kernel];
+Reasons::Reasons(const ProfilerTrace& trace, const TraceConstants& constants)
+    : trace_(trace), constants_(constants) {
+  std::vector<bool> named(trace.names.size());
+  for (size_t i = 0; i < named.size(); ++i)
+    named[i] = is_collective_kernel(trace.names[static_cast<int32_t>(i)]);
+  for (const DeviceEvent& event : trace.events) {
+    if (event.collective < 0 && !named[static_cast<size_t>(event.name)]) continue;
+    std::vector<TraceSpan>& spans = collectives_[event.device];
+    if (!spans.empty() && event.start_ns <= spans.back().end_ns) {
+      spans.back().end_ns = std::max(spans.back().end_ns, event.end_ns());
+    } else {
+      spans.push_back({event.start_ns, event.end_ns()});
+    }
+  }
+}
+
+double Reasons::beside_collectives(const OperatorGroup& group) const {
+  int64_t sum = 0;
+  for (const int32_t i : group.events) {
+    const DeviceEvent& event = trace_.events[static_cast<size_t>(i)];
+    const auto found = collectives_.find(event.device);
+    if (found == collectives_.end()) continue;
+    const std::vector<TraceSpan>& spans = found->second;
+    // Those of its own stream end before it begins.
+    auto span = std::upper_bound(spans.begin(), spans.end(), event.start_ns,
+                                 [](int64_t at, const TraceSpan& one) { return at < one.end_ns; });
+    for (; span != spans.end() && span->start_ns < event.end_ns(); ++span)
+      sum += std::min(span->end_ns, event.end_ns()) - std::max(span->start_ns, event.start_ns);
+  }
+  return static_cast<double>(sum) / static_cast<double>(std::max<int64_t>(1, group.total_ns));
+}
+
+std::string Reasons::of(const OperatorGroup& group, double ratio) const {
+  const OperatorCall& call = trace_.calls[static_cast<size_t>(group.call)];
+  const std::string& kernel = trace_.names[group.kernel];
   constexpr int64_t kVector = 8;
-  if (const double share = layout_share(group, trace); share > constants.named_layout_share)
+  if (const double share = layout_share(group, trace_); share > constants_.named_layout_share)
     return fmt::format("{:.0f} % of it changes the layout of images: keep them in channels_last",
                        100 * share);
   if (const Gemm* gemm = product_of(group); gemm != nullptr && gemm->k == 1)
@@ -187,13 +193,13 @@ std::string reason_of(const OperatorGroup& group, const ProfilerTrace& trace, do
       c != nullptr && c->in_channels / c->groups % kVector != 0)
     return fmt::format("{} input channels, no multiple of 8, do not fill the matrix units",
                        c->in_channels / c->groups);
-  if (std::string reason = by_operator(call, constants); !reason.empty()) return reason;
-  if (const int64_t blocks = blocks_of(group, trace); blocks > 0 && 2 * blocks < sms_of(trace))
+  if (std::string reason = by_operator(call, constants_); !reason.empty()) return reason;
+  if (const int64_t blocks = blocks_of(group, trace_); blocks > 0 && 2 * blocks < sms_of(trace_))
     return fmt::format("{} most of the {} SMs idle",
                        blocks == 1 ? "1 block leaves" : fmt::format("{} blocks leave", blocks),
-                       sms_of(trace));
+                       sms_of(trace_));
   constexpr double kMostly = 0.5;
-  if (beside_collectives(group, trace) > kMostly)
+  if (beside_collectives(group) > kMostly)
     return "a collective of another stream shares the GPU with it";
   const bool streams = !group.work.kernels.empty() && group.work.kernels.front().is<Stream>();
   if (streams && group.work.is_strided)

@@ -24,7 +24,7 @@ namespace tilecast {
 namespace {
 
 TracedOperator describe(const OperatorGroup& group, const GroupTime& time, const ReadTrace& one,
-                        int64_t total_ns, double least_s, const TraceConstants& constants) {
+                        int64_t total_ns, double least_s, const Reasons& reasons) {
   const ProfilerTrace& trace = one.trace;
   TracedOperator row;
   row.kernel = printable(trace.names[group.kernel]);
@@ -61,7 +61,7 @@ TracedOperator describe(const OperatorGroup& group, const GroupTime& time, const
   const double typical_s = std::min(row.measured_s, median_call_s(group, trace));
   row.slow = typical_s > time.seconds.high && typical_s - time.seconds > least_s;
   if (!row.slow) return row;
-  row.reason = reason_of(group, trace, row.ratio, constants);
+  row.reason = reasons.of(group, row.ratio);
   row.gain_s = (typical_s - time.seconds) * group.calls;
   return row;
 }
@@ -71,8 +71,9 @@ void add_operators(TraceReport& report, const ReadTrace& one, double least_s,
   int64_t total_ns = 0;
   for (const DeviceEvent& event : one.trace.events) total_ns += event.duration_ns;
   report.kernels_s = seconds_of(total_ns);
+  const Reasons reasons(one.trace, constants);
   for (size_t i = 0; i < one.groups.size(); ++i) {
-    TracedOperator row = describe(one.groups[i], one.times[i], one, total_ns, least_s, constants);
+    TracedOperator row = describe(one.groups[i], one.times[i], one, total_ns, least_s, reasons);
     report.gain_s += row.gain_s;
     if (row.forecast) report.forecast_share += row.share;
     if (row.kind == TracedKind::kUnknown) report.unknown_share += row.share;

@@ -117,9 +117,11 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
                     "each",
                     p.tp, p.mean_images, p.images_together, 100 * p.busy_share,
                     format_bytes(p.peak_bytes)));
-    lines.add("  images of a prompt", format_seconds(p.mean_encode_s),
-              fmt::format("until a server has their tokens, with waiting; {} for the transfer on an idle link",
-                          format_seconds(p.transfer_s)));
+    lines.add(
+        "  images of a prompt", format_seconds(p.mean_encode_s),
+        fmt::format(
+            "until a server has their tokens, with waiting; {} for the transfer on an idle link",
+            format_seconds(p.transfer_s)));
   }
   if (s.goodput_requests_per_s) {
     const double each = *s.goodput_requests_per_s / static_cast<double>(s.gpus);

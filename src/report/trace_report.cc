@@ -124,9 +124,12 @@ void add_idle_lines(Lines& lines, const TraceReport& report) {
 
 /// What was changed beside the GPU.
 void add_change_lines(Lines& lines, const CarriedTrace& carried) {
+  constexpr double kShown = 0.0005;  // less is 0.0 %
   const std::string kept =
-      fmt::format("; operators with {} of the time do not say how they change: kept",
-                  percent_of(carried.kept_share));
+      carried.kept_share >= kShown
+          ? fmt::format("; operators with {} of the time do not say how they change: kept",
+                        percent_of(carried.kept_share))
+          : "";
   if (carried.batch > 0)
     lines.add("batch there", std::to_string(carried.batch),
               fmt::format("in place of {}{}", carried.traced_batch, kept));

@@ -265,8 +265,8 @@ class ServingSimulation {
   }
 
   ServingResult summary() {
-    std::vector<RequestTimes> times =
-        warmup_.exists() ? warmup_.counted(times_) : std::move(times_);
+    // Not moved: whether the servers keep up is judged by all of them.
+    std::vector<RequestTimes> times = warmup_.exists() ? warmup_.counted(times_) : times_;
     // Clients of several servers get their answers in any order.
     std::stable_sort(times.begin(), times.end(), [](const RequestTimes& a, const RequestTimes& b) {
       return a.sent_s < b.sent_s;

@@ -1,9 +1,14 @@
 #include "scenario/generation/encode_workers.h"
 
+#include <fmt/format.h>
+
+#include <string>
+
 #include "base/checked.h"
 #include "collectives/collective.h"
 #include "scenario/memory_total.h"
 #include "software/software.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -14,6 +19,19 @@ Request worker_request(const Request& servers) {
   return worker;
 }
 
+/// Why the ranks of a worker cannot share the tower; "": they can.
+std::string refused_tp(const VisionTower& tower, int64_t tp, int64_t gpus_per_node) {
+  const auto indivisible = [&](int64_t size, const char* what) {
+    return fmt::format("`encode-tp` {} does not divide the {} {} of the vision tower", tp, size,
+                       what);
+  };
+  if (tower.heads % tp != 0) return indivisible(tower.heads, "attention heads");
+  if (tower.ffn_dim % tp != 0) return indivisible(tower.ffn_dim, "columns of the MLP (ffn_dim)");
+  if (tp > gpus_per_node)
+    return fmt::format("`encode-tp` {} does not fit into a node of {} GPUs", tp, gpus_per_node);
+  return "";
+}
+
 }  // namespace
 
 EncodeWorkers::EncodeWorkers(const ServedModel& servers)
@@ -22,6 +40,10 @@ EncodeWorkers::EncodeWorkers(const ServedModel& servers)
       tower_(servers.model, request_, servers.dtype()) {
   // Pools of one node use its links; else workers and servers are on different nodes.
   const Cluster& node = servers.plan.cluster;
+  if (const std::string why =
+          refused_tp(*servers.model.vision, request_.execution.tp, node.gpus_per_node);
+      !why.empty())
+    throw Error(ErrorKind::kInput, fmt::format("{}: {}", servers.model.name, why));
   const bool one_node = all_gpus(servers.asked) <= node.gpus_per_node;
   cluster_ = with_nodes(node, one_node ? 1 : 2);
   pair_ = {.ranks = 2, .ranks_per_node = one_node ? 2 : 1, .concurrent = 1};
@@ -56,9 +78,10 @@ Memory EncodeWorkers::memory_of(const TowerSteps& tower) const {
 }
 
 std::optional<int64_t> EncodeWorkers::tp_that_fits() const {
-  constexpr int64_t kMostRanks = 64;
+  const int64_t most = servers_.plan.cluster.gpus_per_node;
   Request changed = request_;
-  for (int64_t& tp = changed.execution.tp; tp <= kMostRanks; tp *= 2) {
+  for (int64_t& tp = changed.execution.tp; tp <= most; tp *= 2) {
+    if (!refused_tp(*servers_.model.vision, tp, most).empty()) continue;
     if (memory_of(TowerSteps(servers_.model, changed, servers_.dtype())).fits) return tp;
   }
   return std::nullopt;

@@ -13,7 +13,8 @@ namespace tilecast {
 class EncodeWorkers {
  public:
   /// `servers`: those that get the tokens of images, which must outlive this object. Throws
-  /// Error{kUnsupported} if the model has no tower that is forecast.
+  /// Error{kUnsupported} if the model has no tower that is forecast, and Error{kInput} if
+  /// `encode-tp` does not divide it or is more than a node has GPUs.
   explicit EncodeWorkers(const ServedModel& servers);
 
   const TowerSteps& tower() const { return tower_; }
@@ -29,7 +30,7 @@ class EncodeWorkers {
   /// Of one rank: the tower, its largest run, and the tokens of that run's images, which wait for
   /// the link.
   Memory memory() const { return memory_of(tower_); }
-  /// The least `encode-tp` of powers of two, up to 64, with which it fits.
+  /// The least `encode-tp` with which it fits, of the given one doubled up to the GPUs of a node.
   std::optional<int64_t> tp_that_fits() const;
 
  private:

@@ -141,10 +141,10 @@ int64_t add_warmup(ServingLoad& load, const Request& o) {
   const std::optional<int64_t>& asked = o.load.warmup_request_count;
   if (!o.load.trace.empty() || o.load.rate == 0 || o.load.session_turns == 1 || asked == 0)
     return counted;
-  // Enough for conversations of ten times the duration of what is counted, in a simulation that
-  // takes a second at most.
+  // Guesses: enough for conversations of ten times the duration of what is counted, in a simulation
+  // that takes a second at most. Recorded conversations would settle how long they last.
   constexpr int64_t kTimes = 10, kLeast = 5000, kMost = 20000;
-  // Others still begin when the last ones that are counted are answered.
+  // A guess too: others still begin when the last ones that are counted are answered.
   constexpr int64_t kMostAfter = 10000;
   load.counted = counted;
   load.warmup = asked ? *asked : std::clamp(checked_multiply(kTimes, counted), kLeast, kMost);

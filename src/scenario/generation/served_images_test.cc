@@ -293,6 +293,22 @@ TEST(Images, EncodeWorkersAreRefusedWhereTheyCannotBe) {
                "10 GPUs are needed (1 replicas of 1 and 9 encode workers of 1), but `nodes` 1");
 }
 
+TEST(Images, RanksOfAnEncodeWorkerDivideTheTowerOfANode) {
+  Json config = config_of("qwen2_5_vl", kQwen2_5);
+  Request request = served_images(1);
+  request.deployment.encode = {.workers = 1, .tp = 3};
+  EXPECT_ERROR(forecast_images(config, request), kInput,
+               "`encode-tp` 3 does not divide the 16 attention heads of the vision tower");
+  request.deployment.encode.tp = 16;
+  EXPECT_ERROR(forecast_images(config, request), kInput,
+               "`encode-tp` 16 does not divide the 3420 columns of the MLP (ffn_dim)");
+  config["vision_config"]["intermediate_size"] = 3456;
+  EXPECT_ERROR(forecast_images(config, request), kInput,
+               "`encode-tp` 16 does not fit into a node of 8 GPUs");
+  request.deployment.encode.tp = 4;
+  EXPECT_EQ(forecast_images(config, request).serving->encode_pool->tp, 4);
+}
+
 TEST(Images, AreRefusedWhereTheyCannotBe) {
   Request request = {.kind = RequestKind::kGenerate, .prompt = 100, .output = 4};
   const Json config = config_of("qwen2_5_vl", kQwen2_5);

@@ -75,8 +75,8 @@ CollectiveTime CollectiveCosts::noted(const CollectiveTime& time, const CommGrou
 CollectiveTime CollectiveCosts::sent_once(const Kernel& kernel, const Node& node,
                                           int64_t num_experts) const {
   const auto top_k = attribute<int64_t>(node, "top_k");
-  // The kernel's bytes count min(top_k, ranks) copies for the busiest rank, see
-  // work_expert_exchange; the law needs tokens, and no more than bytes of them.
+  // The kernel's bytes count min(top_k, ranks) copies for the busiest rank, see copies_sent; the
+  // law needs tokens, and no more than bytes of them.
   const int64_t copies = std::min(top_k, attribute<int64_t>(node, "ranks"));
   const double busiest = static_cast<double>(attribute<int64_t>(node, "busiest_percent")) / 100;
   const double elements = static_cast<double>(std::get<Collective>(kernel.shape).elements) /

@@ -332,12 +332,13 @@ TEST(Parallel, SkewedExpertsTakeLongerAndMoreMemoryOnTheRankThatHasMost) {
   EXPECT_ERROR(forecast(request, model), kInput, "`skew` needs `ep`");
 }
 
-/// A token goes to a rank once. With 8 experts a token on 8 ranks, the mean rank gets all of them
-/// already; on 16, no rank can get more than twice the mean.
+/// Flex dispatchers send a token to a rank once. With 8 experts a token on 8 ranks, the mean rank
+/// gets all of them already; on 16, no rank can get more than twice the mean.
 TEST(Parallel, ASkewedDispatchSendsATokenToARankOnce) {
   const auto sent = [](int64_t ep, int64_t skew) {
     Request request = of_experts(skew);
     request.parallel.ep = ep;
+    request.parallel.token_dispatcher = TokenDispatcher::kFlex;
     double bytes = 0;
     for (const KernelForecast& k : forecast(request, "qwen3-30b-a3b").kernels) {
       if (k.op == "expert_dispatch") bytes += static_cast<double>(k.bytes * k.count);
@@ -353,6 +354,29 @@ TEST(Parallel, ASkewedDispatchSendsATokenToARankOnce) {
     before = now;
   }
   EXPECT_GT(before, 1.9 * sent(16, 0));
+}
+
+/// An all-to-all sends a copy for each expert, on however few ranks they are.
+TEST(Parallel, AnAllToAllSendsACopyForEachExpert) {
+  const auto sent = [](TokenDispatcher dispatcher, int64_t ep, int64_t skew) {
+    Request request = of_experts(skew);
+    request.parallel.ep = ep;
+    request.parallel.token_dispatcher = dispatcher;
+    int64_t bytes = 0;
+    double seconds = 0;
+    for (const KernelForecast& k : forecast(request, "qwen3-30b-a3b").kernels) {
+      if (k.op != "expert_dispatch") continue;
+      bytes += k.bytes * k.count;
+      seconds += k.latency_s * static_cast<double>(k.count);
+    }
+    return std::pair(bytes, seconds);
+  };
+  const auto [all, all_s] = sent(TokenDispatcher::kAllToAll, 4, 0);
+  const auto [once, once_s] = sent(TokenDispatcher::kFlex, 4, 0);
+  EXPECT_EQ(all, 2 * once) << "8 experts on 4 ranks";
+  EXPECT_GT(all_s, once_s);
+  EXPECT_EQ(all, sent(TokenDispatcher::kAllToAll, 8, 0).first);
+  EXPECT_GT(sent(TokenDispatcher::kAllToAll, 4, 60).first, all) << "of the rank with most";
 }
 
 /// A slow rank's kernels take longer, the collectives of its tensor-parallel group do not.
