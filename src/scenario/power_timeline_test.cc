@@ -58,6 +58,18 @@ TEST(PowerTimelines, OfATrainingStepHaveTheRanksOfItsStages) {
   EXPECT_NEAR(t.mean_w(), f.power->power_w, 0.1 * f.power->power_w);
 }
 
+TEST(PowerTimelines, OfALaunchBoundStepHaveTheWaitsForTheHostInItsOperations) {
+  Request request{.batch = 16, .mode = Mode::kTraining};
+  request.execution.tp = 2;
+  request.execution.pp = 2;
+  request.execution.dp = 2;
+  request.parallel.micro_batch_size = 1;
+  const PowerTimeline t = timeline_of("gpt2", "H100", request);
+  expect_in_order(t);
+  const Forecast f = forecaster().forecast(load_model_ref("gpt2"), load_gpu_ref("H100"), request);
+  EXPECT_NEAR(t.mean_w(), f.power->power_w, 0.1 * f.power->power_w);
+}
+
 Request served(double rate, int64_t requests) {
   Request request{.kind = RequestKind::kServe};
   request.prompt = 512;
