@@ -2,11 +2,13 @@
 
 #include <string>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "tilecast/view.h"
+#include "vision_towers.h"
 
 namespace tilecast {
 namespace {
@@ -97,6 +99,53 @@ TEST(PowerTimelines, OfAServerShowAMinuteOfItsSteps) {
     EXPECT_EQ(point.power_w, t.idle_w);
   }
   EXPECT_TRUE(prompts && decodes && waits);
+}
+
+void expect_power_of_forecast(const ModelRef& model, const Request& request, double share) {
+  const GpuRef gpu = load_gpu_ref("H100");
+  const double watts = forecaster().power_timeline(model, gpu, request).mean_w();
+  const GenerationForecast f = forecast_generation(forecaster(), model, gpu, request);
+  EXPECT_NEAR(watts, f.power->power_w, share * f.power->power_w);
+}
+
+TEST(PowerTimelines, OfAServerHaveImagesDraftsAndAdapters) {
+  const ModelRef llama = load_model_ref("llama-3.1-8b");
+  Request drafts = served(40, 1000);
+  drafts.deployment.speculation = {.tokens = 7, .method = DraftMethod::kNgram};
+  expect_power_of_forecast(llama, drafts, 0.05);
+  // Nearly all requests have the same adapter.
+  Request adapters = served(20, 400);
+  adapters.lora_rank = 64;
+  adapters.adapters = {.count = 100, .skew = 9, .max_loras = 32};
+  const double many_w = timeline_of("llama-3.1-8b", "H100", adapters).mean_w();
+  adapters.adapters = {.count = 1, .max_loras = 32};
+  const double one_w = timeline_of("llama-3.1-8b", "H100", adapters).mean_w();
+  EXPECT_NEAR(many_w, one_w, 0.01 * one_w);
+  const Json config = {{"model_type", "qwen2_5_vl"},
+                       {"hidden_size", 1024},
+                       {"intermediate_size", 4096},
+                       {"num_attention_heads", 16},
+                       {"num_hidden_layers", 4},
+                       {"num_key_value_heads", 4},
+                       {"vocab_size", 32000},
+                       {"max_position_embeddings", 32768},
+                       {"vision_config", qwen2_5_tower()}};
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "config.json").string();
+  write_file(path, config.dump());
+  Request images = served(3, 100);
+  images.images = 3;
+  images.image_size = 1000;
+  expect_power_of_forecast(load_model_ref(path), images, 0.1);
+}
+
+TEST(PowerTimelines, OfAServerBeginWhereItsForecastCounts) {
+  Request request = served(3, 100);
+  request.load.session_turns = 5;
+  request.load.session_turn_delay_s = 20;
+  const PowerTimeline t = timeline_of("llama-3-8b", "H100", request);
+  // The 100 requests take half a minute, those before them longer.
+  EXPECT_LT(t.seconds, 50);
 }
 
 TEST(PowerTimelines, OfAnIdleServerAreMostlyIdle) {
