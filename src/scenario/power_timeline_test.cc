@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
@@ -177,6 +178,21 @@ TEST(PowerTimelines, WhatHasNoneIsRefused) {
   EXPECT_ERROR(timeline_of("gpt2", "H100", best), kInput, "takes a cap in watts");
   // 405 billion parameters fit no GPU.
   EXPECT_ERROR(timeline_of("llama-3.1-405b", "H100", served(1, 10)), kInput, "does not run");
+}
+
+TEST(PowerTimelines, TellStepsOfPromptsFromThoseThatAlsoDecode) {
+  const PowerTimeline t{
+      .gpu_name = "GPU",
+      .seconds = 3,
+      .limit_w = 700,
+      .ranks = {{.points = {{0, 600, "prompts of 64 tokens"},
+                            {1, 500, "prompts of 64 tokens, decode of 2 sequences"},
+                            {2, 400, "decode of 2 sequences"}}}}};
+  std::vector<std::string> kinds;
+  const Json trace = parse_json(power_trace_json(t), "the trace");
+  for (const Json& event : trace["traceEvents"])
+    if (event.contains("cat")) kinds.push_back(event["cat"]);
+  EXPECT_EQ(kinds, (std::vector<std::string>{"prompts", "prompts and decode", "decode"}));
 }
 
 TEST(PowerTimelines, AreCountersInATrace) {
