@@ -143,6 +143,14 @@ void check_no_trace(const Given& given) {
           fmt::format("--{} applies to traces of a profiler: give one as the model", option.key()));
 }
 
+/// Costs are in the forecast, power over time has none.
+Given without_prices(const Given& given) {
+  Given others = given;
+  for (const char* option : {"price-per-gpu-hour", "price-per-kwh", "carbon-g-per-kwh"})
+    others.erase(option);
+  return others;
+}
+
 void run_forecast(const Command& command, const Given& given) {
   if (is_profiler_trace(text_of(given, "MODEL"))) return run_forecast_of_trace(command, given);
   check_no_trace(given);
@@ -177,7 +185,7 @@ void run_forecast(const Command& command, const Given& given) {
   Reply reply = ask(command, "forecast", given, {.detail = detail});
   if (format_of(given) == "csv") warn_of_kernels_only(reply);
   if (traced && tokens) {
-    emit(*view(ask(command, "power_timeline", given).answer, "perfetto"),
+    emit(*view(ask(command, "power_timeline", without_prices(given)).answer, "perfetto"),
          text_of(given, "timeline-trace"), {});
   } else if (traced) {
     const auto* pass = std::get_if<Forecast>(&reply.answer);

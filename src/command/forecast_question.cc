@@ -208,6 +208,8 @@ GpuRef gpu_of(const ForecastQuestion& asked, const Request& request) {
   return asked.gpu.load_or_of(request.parallel.cluster);
 }
 
+constexpr const char* kPriceOptions[] = {"price-per-gpu-hour", "price-per-kwh", "carbon-g-per-kwh"};
+
 Reply answer_timeline(ForecastQuestion&& asked, const Given&, const Asking&) {
   const Request request = make_request(asked.words);
   if (request.kind != RequestKind::kPass)
@@ -219,7 +221,12 @@ Reply answer_timeline(ForecastQuestion&& asked, const Given&, const Asking&) {
   return {.answer = asked.forecaster.load()->memory_timeline(model, gpu, request)};
 }
 
-Reply answer_power(ForecastQuestion&& asked, const Given&, const Asking&) {
+Reply answer_power(ForecastQuestion&& asked, const Given& given, const Asking&) {
+  for (const char* option : kPriceOptions) {
+    if (has(given, option))
+      throw OptionError(fmt::format(
+          "`{}` has no effect on power over time, which has no costs: omit it", option));
+  }
   const Request request = make_request(asked.words);
   const ModelRef model = asked.model.load();
   const GpuRef gpu = gpu_of(asked, request);

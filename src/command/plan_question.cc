@@ -196,8 +196,10 @@ std::vector<OptionGroup> plan_groups() {
                     .set = into<&PlanQuestion::prices>()});
   common.push_back({.names = "--objective",
                     .default_value = "time",
-                    .help = "what the best candidate has least of; serving: energy of a token, or "
-                            "(time and cost) most tokens for each GPU, with prices for the money",
+                    .help = "what candidates are ranked by; training: the time, cost, memory or "
+                            "energy of a step; serving: time ranks by tokens a second for each "
+                            "GPU (with --rate or --clients by the number of GPUs), or with prices "
+                            "by their cost, as cost does; energy by that of a token",
                     .choices = {"time", "cost", "memory", "energy"},
                     .set = into<&PlanQuestion::objective>()});
   common.push_back(switch_option("full-search",

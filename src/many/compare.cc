@@ -96,6 +96,17 @@ void compare_neighbours(std::vector<ComparedGpu>& rows) {
   }
 }
 
+/// With the price of this GPU, which was found among those of all: a list may name one of a device
+/// file, which only that GPU's own forecast knows.
+Request priced(const Request& request, const std::vector<GpuPrice>& prices, size_t gpu) {
+  Request own = request;
+  if (prices.empty()) return own;
+  own.energy.gpu_prices.clear();
+  own.energy.gpu_price = prices[gpu];
+  own.energy.price_per_gpu_hour = prices[gpu].price_per_gpu_hour;
+  return own;
+}
+
 }  // namespace
 
 GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
@@ -107,7 +118,8 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
   result.gpus.resize(gpus.size());
   std::vector<CommonFacts> facts(gpus.size());
   const auto forecast = [&](size_t i) {
-    facts[i] = forecast_row(result.gpus[i], forecaster, model, gpus[i], request);
+    facts[i] =
+        forecast_row(result.gpus[i], forecaster, model, gpus[i], priced(request, result.prices, i));
   };
   // The first one builds the pass, which the others find in the forecaster.
   if (!gpus.empty()) forecast(0);
@@ -117,6 +129,7 @@ GpuComparison compare_gpus(const Forecaster& forecaster, const ModelRef& model,
   for (size_t i = 0; i < gpus.size(); ++i) {
     if (result.gpus[i].totals.error) continue;
     result.request = facts[i].used;
+    result.request.energy.gpu_prices = request.energy.gpu_prices;
     result.assumptions = facts[i].assumptions;
     result.input = facts[i].input;
     result.gpus_each = facts[i].gpus;

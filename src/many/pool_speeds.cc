@@ -12,6 +12,7 @@
 #include "many/job_table.h"
 #include "scenario/internal.h"
 #include "scenario/power.h"
+#include "scenario/prices.h"
 #include "sharing/alone.h"
 #include "tilecast/error.h"
 
@@ -29,7 +30,8 @@ constexpr size_t kMostPairedTypes = 400;
   throw Error(ErrorKind::kInput, message);
 }
 
-constexpr NumberRange kPriceRange{"price", 0, 1e6}, kHostRange{"host_factor", 1e-6, 1e6};
+constexpr NumberRange kPriceRange{"price", 0, kMostPricePerGpuHour},
+    kHostRange{"host_factor", 1e-6, 1e6};
 
 void check_numbers(const PoolJob& job, const std::string& where) {
   check_number(where, kWeightRange, job.weight);

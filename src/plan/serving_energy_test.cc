@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "plan/serving_simulation.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/error.h"
@@ -87,6 +88,15 @@ TEST(ServingEnergy, ACapNeverMakesServersFaster) {
   }
 }
 
+TEST(ServingEnergy, ForgottenResultsHaveNoPower) {
+  ServingCandidate c;
+  c.power_w = c.energy_per_token_j = 500;
+  c.power_interval = {500, 450, 550};
+  forget_results(c);
+  EXPECT_FALSE(c.power_w || c.energy_per_token_j);
+  EXPECT_EQ(c.power_interval.high, 0);
+}
+
 TEST(ServingEnergy, ObjectivesThatCannotBeRankedAreRefused) {
   ServingQuery query = energy_query({"H100"});
   const auto plan = [&](PlanObjective objective) {
@@ -95,6 +105,9 @@ TEST(ServingEnergy, ObjectivesThatCannotBeRankedAreRefused) {
   };
   EXPECT_ERROR(plan(PlanObjective::kMemory), kInput, "applies to training");
   EXPECT_ERROR(plan(PlanObjective::kCost), kInput, "needs prices");
+  query.has_prices = true;
+  query.hardware[0].price.price_per_gpu_hour = 0;
+  EXPECT_ERROR(plan(PlanObjective::kCost), kInput, "the price of nvidia-h100-sxm5-80gb is 0");
   query.space.prefill_workers = {1};
   EXPECT_ERROR(plan(PlanObjective::kEnergy), kInput, "prefill workers is not forecast");
   query.space.prefill_workers = {};

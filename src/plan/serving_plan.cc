@@ -288,6 +288,11 @@ void check_objective(const ServingQuery& query) {
     refuse("memory applies to training: a server takes all memory that it may use");
   if (query.objective == PlanObjective::kCost && !query.has_prices)
     refuse("cost needs prices: give `price-per-gpu-hour`");
+  for (const ServingHardware& hardware : query.hardware) {
+    if (query.objective == PlanObjective::kCost && hardware.price.price_per_gpu_hour <= 0)
+      refuse(fmt::format("cost: the price of {} is 0; give one above 0, or use `objective` time",
+                         hardware.gpu.id()));
+  }
   if (query.objective != PlanObjective::kEnergy) return;
   for (const int64_t workers : query.space.prefill_workers) {
     if (workers > 0)

@@ -52,7 +52,8 @@ void put_layouts_first(ServingPlan& plan) {
   const auto last = std::stable_partition(
       begin, end, [&](const ServingCandidate& c) { return known.insert(layout_of(c)).second; });
   plan.layouts = static_cast<size_t>(last - begin);
-  // Numbers of GPUs are compared as they are. Energy is below 0 here.
+  // Numbers of GPUs are compared as they are. By energy, worth is minus the energy: the tie lies
+  // below it.
   const bool as_it_is = plan.sized() && !plan.ranks_by_energy();
   const double most = plan.worth(*begin),
                least = as_it_is ? most : most - ServingPlan::kTieRatio * std::abs(most);

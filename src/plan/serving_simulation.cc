@@ -69,6 +69,7 @@ void forget_results(ServingCandidate& c) {
   c.excess = c.ttft_s = c.tpot_s = c.mean_ttft_s = c.mean_tpot_s = c.mean_request_s = 0;
   c.tokens_per_s = c.requests_per_s = c.user_tokens_per_s = c.gpu_tokens_per_s = 0;
   c.power_w = c.energy_per_token_j = std::nullopt;
+  c.power_interval = {};
 }
 
 int64_t simulate_candidate(const ServingPlan& plan, ServingCandidate& c, const ServedLayout& layout,

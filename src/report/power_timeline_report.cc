@@ -33,9 +33,12 @@ struct PowerOfWork {
   double seconds = 0, joules = 0;
 };
 
-/// "decode" of "decode of 32 sequences", "forward" of "forward 3".
+/// "decode" of "decode of 32 sequences", "forward" of "forward 3", "prompts and decode" of a step
+/// that has both.
 std::string kind_of_work(const std::string& what) {
   if (what.empty()) return "waits";
+  if (what.starts_with("prompts") && what.find("decode") != std::string::npos)
+    return "prompts and decode";
   return what.substr(0, what.find(' '));
 }
 

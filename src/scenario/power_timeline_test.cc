@@ -1,12 +1,15 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "tilecast/view.h"
+#include "vision_towers.h"
 
 namespace tilecast {
 namespace {
@@ -58,6 +61,18 @@ TEST(PowerTimelines, OfATrainingStepHaveTheRanksOfItsStages) {
   EXPECT_NEAR(t.mean_w(), f.power->power_w, 0.1 * f.power->power_w);
 }
 
+TEST(PowerTimelines, OfALaunchBoundStepHaveTheWaitsForTheHostInItsOperations) {
+  Request request{.batch = 16, .mode = Mode::kTraining};
+  request.execution.tp = 2;
+  request.execution.pp = 2;
+  request.execution.dp = 2;
+  request.parallel.micro_batch_size = 1;
+  const PowerTimeline t = timeline_of("gpt2", "H100", request);
+  expect_in_order(t);
+  const Forecast f = forecaster().forecast(load_model_ref("gpt2"), load_gpu_ref("H100"), request);
+  EXPECT_NEAR(t.mean_w(), f.power->power_w, 0.1 * f.power->power_w);
+}
+
 Request served(double rate, int64_t requests) {
   Request request{.kind = RequestKind::kServe};
   request.prompt = 512;
@@ -85,6 +100,53 @@ TEST(PowerTimelines, OfAServerShowAMinuteOfItsSteps) {
     EXPECT_EQ(point.power_w, t.idle_w);
   }
   EXPECT_TRUE(prompts && decodes && waits);
+}
+
+void expect_power_of_forecast(const ModelRef& model, const Request& request, double share) {
+  const GpuRef gpu = load_gpu_ref("H100");
+  const double watts = forecaster().power_timeline(model, gpu, request).mean_w();
+  const GenerationForecast f = forecast_generation(forecaster(), model, gpu, request);
+  EXPECT_NEAR(watts, f.power->power_w, share * f.power->power_w);
+}
+
+TEST(PowerTimelines, OfAServerHaveImagesDraftsAndAdapters) {
+  const ModelRef llama = load_model_ref("llama-3.1-8b");
+  Request drafts = served(40, 1000);
+  drafts.deployment.speculation = {.tokens = 7, .method = DraftMethod::kNgram};
+  expect_power_of_forecast(llama, drafts, 0.05);
+  // Nearly all requests have the same adapter.
+  Request adapters = served(20, 400);
+  adapters.lora_rank = 64;
+  adapters.adapters = {.count = 100, .skew = 9, .max_loras = 32};
+  const double many_w = timeline_of("llama-3.1-8b", "H100", adapters).mean_w();
+  adapters.adapters = {.count = 1, .max_loras = 32};
+  const double one_w = timeline_of("llama-3.1-8b", "H100", adapters).mean_w();
+  EXPECT_NEAR(many_w, one_w, 0.01 * one_w);
+  const Json config = {{"model_type", "qwen2_5_vl"},
+                       {"hidden_size", 1024},
+                       {"intermediate_size", 4096},
+                       {"num_attention_heads", 16},
+                       {"num_hidden_layers", 4},
+                       {"num_key_value_heads", 4},
+                       {"vocab_size", 32000},
+                       {"max_position_embeddings", 32768},
+                       {"vision_config", qwen2_5_tower()}};
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "config.json").string();
+  write_file(path, config.dump());
+  Request images = served(3, 100);
+  images.images = 3;
+  images.image_size = 1000;
+  expect_power_of_forecast(load_model_ref(path), images, 0.1);
+}
+
+TEST(PowerTimelines, OfAServerBeginWhereItsForecastCounts) {
+  Request request = served(3, 100);
+  request.load.session_turns = 5;
+  request.load.session_turn_delay_s = 20;
+  const PowerTimeline t = timeline_of("llama-3-8b", "H100", request);
+  // The 100 requests take half a minute, those before them longer.
+  EXPECT_LT(t.seconds, 50);
 }
 
 TEST(PowerTimelines, OfAnIdleServerAreMostlyIdle) {
@@ -116,6 +178,21 @@ TEST(PowerTimelines, WhatHasNoneIsRefused) {
   EXPECT_ERROR(timeline_of("gpt2", "H100", best), kInput, "takes a cap in watts");
   // 405 billion parameters fit no GPU.
   EXPECT_ERROR(timeline_of("llama-3.1-405b", "H100", served(1, 10)), kInput, "does not run");
+}
+
+TEST(PowerTimelines, TellStepsOfPromptsFromThoseThatAlsoDecode) {
+  const PowerTimeline t{
+      .gpu_name = "GPU",
+      .seconds = 3,
+      .limit_w = 700,
+      .ranks = {{.points = {{0, 600, "prompts of 64 tokens"},
+                            {1, 500, "prompts of 64 tokens, decode of 2 sequences"},
+                            {2, 400, "decode of 2 sequences"}}}}};
+  std::vector<std::string> kinds;
+  const Json trace = parse_json(power_trace_json(t), "the trace");
+  for (const Json& event : trace["traceEvents"])
+    if (event.contains("cat")) kinds.push_back(event["cat"]);
+  EXPECT_EQ(kinds, (std::vector<std::string>{"prompts", "prompts and decode", "decode"}));
 }
 
 TEST(PowerTimelines, AreCountersInATrace) {

@@ -54,18 +54,7 @@ class PriceTableReader {
 
   std::vector<PriceRow> rows() const {
     std::vector<PriceRow> rows;
-    for (size_t row = 0; row < table_.rows.size(); ++row) {
-      PriceRow read = row_at(row);
-      const auto same = [&](const PriceRow& other) {
-        return normalized_name(other.price.gpu) == normalized_name(read.price.gpu);
-      };
-      const auto before = std::find_if(rows.begin(), rows.end(), same);
-      if (before != rows.end())
-        fail(row, gpu_,
-             fmt::format("one row of each GPU (there is another one on line {})",
-                         table_.lines[static_cast<size_t>(before - rows.begin())]));
-      rows.push_back(std::move(read));
-    }
+    for (size_t row = 0; row < table_.rows.size(); ++row) rows.push_back(row_at(row));
     return rows;
   }
 

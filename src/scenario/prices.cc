@@ -75,16 +75,56 @@ bool is_cluster_row(const PriceRow& row, const PricedGpu& gpu) {
   return !gpu.name.empty() && normalized_name(gpu.name) == normalized_name(row.price.gpu);
 }
 
-/// The id of the GPU of a row; "": it is of a cluster that is not asked for.
-std::string gpu_of_row(const PriceRow& row) {
+/// What a row is of.
+struct PriceSubject {
+  std::string id;
+  bool is_cluster = false;
+  bool is_asked = true;  ///< false: a cluster that is not asked for
+};
+
+/// GPUs that are asked for come first: they may be those of a device file.
+PriceSubject subject_of(const PriceRow& row, const std::vector<PricedGpu>& gpus) {
+  for (const PricedGpu& gpu : gpus) {
+    if (is_cluster_row(row, gpu)) return {.id = gpu.name, .is_cluster = true};
+  }
+  for (const PricedGpu& gpu : gpus) {
+    if (normalized_name(gpu.gpu) == normalized_name(row.price.gpu)) return {.id = gpu.gpu};
+  }
   try {
-    return find_device(row.price.gpu).id;
+    return {.id = find_device(row.price.gpu).id};
   } catch (const Error& error) {
     const std::vector<Cluster>& clusters = bundled_clusters();
-    const auto is_row = [&](const Cluster& cluster) { return is_named(cluster, row.price.gpu); };
-    if (std::any_of(clusters.begin(), clusters.end(), is_row)) return "";
+    const auto cluster = std::find_if(clusters.begin(), clusters.end(),
+                                      [&](const Cluster& c) { return is_named(c, row.price.gpu); });
+    if (cluster != clusters.end())
+      return {.id = cluster->id, .is_cluster = true, .is_asked = false};
     throw Error(error.kind(), fmt::format("{}: {}", row.where, error.what()));
   }
+}
+
+/// As the option's one number.
+void check_price(const std::string& where, double price) {
+  check_number(where, {"price", 0, kMostPricePerGpuHour}, price);
+}
+
+/// By row. Throws where two are of the same, whatever their names are, or a price is too high.
+std::vector<PriceSubject> subjects_of(const std::vector<PriceRow>& rows,
+                                      const std::vector<PricedGpu>& gpus) {
+  std::vector<PriceSubject> subjects;
+  for (const PriceRow& row : rows) {
+    check_price(fmt::format("{}: {}", row.where, shown_name(row.price.gpu)),
+                row.price.price_per_gpu_hour);
+    const PriceSubject subject = subject_of(row, gpus);
+    for (size_t i = 0; i < subjects.size(); ++i) {
+      if (subjects[i].is_cluster == subject.is_cluster && subjects[i].id == subject.id)
+        throw Error(
+            ErrorKind::kInput,
+            fmt::format("{}: '{}' is {}, which has a price already, as '{}'", row.where,
+                        shown_name(row.price.gpu), subject.id, shown_name(rows[i].price.gpu)));
+    }
+    subjects.push_back(subject);
+  }
+  return subjects;
 }
 
 }  // namespace
@@ -104,25 +144,21 @@ void check_one_currency(const std::vector<GpuPrice>& prices) {
 }
 
 std::vector<GpuPrice> prices_of(const std::string& text, const std::vector<PricedGpu>& gpus) {
-  if (const auto one = price_number(text))
+  if (const auto one = price_number(text)) {
+    check_price(kPriceOption, *one);
     return std::vector<GpuPrice>(gpus.size(), GpuPrice{.price_per_gpu_hour = *one});
+  }
   const std::vector<PriceRow> rows = read_rows(text);
+  const std::vector<PriceSubject> subjects = subjects_of(rows, gpus);
   std::vector<std::optional<GpuPrice>> by_gpu(gpus.size()), by_name(gpus.size());
   std::vector<std::string> names;
-  for (const PriceRow& row : rows) {
-    bool named = false;
+  for (size_t row = 0; row < rows.size(); ++row) {
+    const PriceSubject& subject = subjects[row];
+    if (!subject.is_asked) continue;
+    names.push_back(subject.id);
     for (size_t i = 0; i < gpus.size(); ++i) {
-      if (!is_cluster_row(row, gpus[i])) continue;
-      by_name[i] = row.price;
-      if (!named) names.push_back(gpus[i].name);
-      named = true;
-    }
-    if (named) continue;
-    const std::string id = gpu_of_row(row);
-    if (id.empty()) continue;
-    names.push_back(id);
-    for (size_t i = 0; i < gpus.size(); ++i) {
-      if (gpus[i].gpu == id) by_gpu[i] = row.price;
+      if (subject.is_cluster && is_cluster_row(rows[row], gpus[i])) by_name[i] = rows[row].price;
+      if (!subject.is_cluster && gpus[i].gpu == subject.id) by_gpu[i] = rows[row].price;
     }
   }
   std::vector<GpuPrice> prices;

@@ -9,6 +9,9 @@
 
 namespace tilecast {
 
+/// Of one number (src/request/energy_options.cc), a row and a pool.
+inline constexpr double kMostPricePerGpuHour = 1e6;
+
 /// What has a price: GPUs, which may also be known by another name, as that of their cluster.
 struct PricedGpu {
   std::string gpu;   ///< its id

@@ -12,6 +12,7 @@
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
+#include "tilecast/request.h"
 #include "tilecast/search.h"
 
 namespace tilecast {
@@ -61,9 +62,6 @@ TEST(PriceTables, BadRowsAreNamedByLineAndColumn) {
     EXPECT_ERROR(read_table(head + "H100,1,USD," + date + ",a\n"), kInput, "column 'date'");
   for (const char* date : {"2025", "2025-12", "2025-06-30"})
     EXPECT_EQ(read_table(head + "H100,1,USD," + date + ",a\n")[0].price.date, date);
-  EXPECT_ERROR(read_table(head + "H100,1,USD,2025,a\nh100,2,USD,2025,a\n"), kInput,
-               "line 3: column 'gpu': expected one row of each GPU (there is another one on line "
-               "2), found 'h100'");
 }
 
 TEST(Prices, AreFoundByGpuOrByCluster) {
@@ -77,6 +75,41 @@ TEST(Prices, AreFoundByGpuOrByCluster) {
   EXPECT_THROW(prices_of("aws", {{"nvidia-h100-sxm5-80gb", ""}}), OptionError);
   EXPECT_ERROR(prices_of("aws-on-demand", {{"amd-mi300x", ""}}), kInput,
                "`price-per-gpu-hour` aws-on-demand: no price of amd-mi300x");
+}
+
+TEST(Prices, OfOneGpuAreNotGivenTwice) {
+  const std::vector<PricedGpu> gpus = {{"nvidia-h100-sxm5-80gb", ""}};
+  EXPECT_ERROR(prices_of("H100=2,h100=99", gpus), kInput,
+               "`price-per-gpu-hour`: 'h100' is nvidia-h100-sxm5-80gb, which has a price already, "
+               "as 'H100'");
+  EXPECT_ERROR(prices_of("H100=2,A100=1,nvidia-a100-sxm4-80gb=2", gpus), kInput, "already");
+  EXPECT_ERROR(prices_of("H100=2,dgx-a100=1,DGX A100=2", gpus), kInput, "dgx-a100, which has");
+  const TemporaryFolder folder;
+  const std::string csv = (folder.path() / "prices.csv").string(),
+                    json = (folder.path() / "prices.json").string();
+  write_file(csv, "gpu,price_per_gpu_hour,currency\nH100,2,USD\nnvidia-h100-sxm5-80gb,99,EUR\n");
+  EXPECT_ERROR(prices_of(csv, gpus), kInput, "prices.csv: line 3: 'nvidia-h100-sxm5-80gb' is");
+  write_file(json, R"({"H100": 2, "nvidia-h100-sxm5-80gb": 99})");
+  EXPECT_ERROR(prices_of(json, gpus), kInput, "already");
+  // A cluster's price is not that of its GPU.
+  EXPECT_NO_THROW(prices_of("H100=2,dgx-h100=3", gpus));
+}
+
+TEST(Prices, HaveOneUpperBound) {
+  const std::vector<PricedGpu> gpus = {{"nvidia-h100-sxm5-80gb", ""}};
+  const TemporaryFolder folder;
+  const std::string csv = (folder.path() / "prices.csv").string(),
+                    json = (folder.path() / "prices.json").string();
+  write_file(csv, "gpu,price_per_gpu_hour\nH100,1e308\n");
+  write_file(json, R"({"H100": 1e308})");
+  for (const std::string& text : {std::string("1e308"), std::string("H100=1e308"), csv, json})
+    EXPECT_ERROR(prices_of(text, gpus), kInput, "price: expected a number from 0 to 1e+06");
+  EXPECT_EQ(find_option("price-per-gpu-hour", RequestKind::kPass)->max, kMostPricePerGpuHour);
+}
+
+TEST(Prices, OfAGpuOfADeviceFileAreFoundByItsId) {
+  EXPECT_EQ(prices_of("my-gpu=2,H100=3", {{"my-gpu", ""}})[0].price_per_gpu_hour, 2);
+  EXPECT_ERROR(prices_of("my-gpu=2", {{"nvidia-h100-sxm5-80gb", ""}}), kNotFound, "my-gpu");
 }
 
 TEST(Prices, OfSeveralCurrenciesAreNotCompared) {

@@ -60,6 +60,7 @@ void Engine::forget_counts() {
   steps_ = decoded_ = adapter_loads_ = adapter_steps_ = 0;
   busy_s_ = used_block_s_ = 0;
   gaps_ = {};
+  begins_counting_ = true;
 }
 
 void Engine::add_prefix_use(PrefixUse& use) const {

@@ -148,6 +148,7 @@ class Engine {
   int64_t adapter_steps_ = 0;  ///< sum over steps of their different adapters, of the busiest rank
   int64_t vain_rounds_ = 0;    ///< in which no batch could run
   double busy_s_ = 0, used_block_s_ = 0;
+  bool begins_counting_ = false;  ///< with the next steps
   TokenGaps gaps_;
 };
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "sim/engine.h"
 #include "sim/prompt_images.h"
@@ -282,6 +283,7 @@ void Engine::account(Lane& lane, int64_t grown) {
         {.start_s = lane.start_s,
          .first_stage_s = steps * (lane.stage_s.size() == 1 ? lane.step_s : lane.stage_s.front()),
          .steps = lane.steps,
+         .begins_counting = std::exchange(begins_counting_, false),
          .ranks = lane.batches});
   // A stage is busy for its part of the time.
   const double busy = lane.step_s * steps / static_cast<double>(lane.stage_s.size());

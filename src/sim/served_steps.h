@@ -15,6 +15,7 @@ struct ServedSteps {
   double start_s = 0;
   double first_stage_s = 0;  ///< in which the first stage of the pipeline computes, from the start
   int64_t steps = 1;
+  bool begins_counting = false;         ///< the steps before these are of the warm-up
   std::span<const ServingBatch> ranks;  ///< what each data-parallel rank computes in each step
 };
 

@@ -29,16 +29,20 @@ struct ShownGroup {
   auto operator<=>(const ShownGroup&) const = default;
 };
 
-/// What a rank computes in a step: its decoding sequences, and prompts of their mean length.
+/// What a rank computes in a step: its decoding sequences, and prompts of their mean length, with
+/// different adapters, after the images of the prompts.
 struct ShownStep {
   ShownGroup decode, prompts;
+  int64_t adapters = 0, images = 0;
   auto operator<=>(const ShownStep&) const = default;
 };
 
-ShownStep shown_step(const ServingBatch& batch) {
-  ShownStep step;
+/// `drafted`: tokens of drafts, which a sequence that decodes checks with its own.
+ShownStep shown_step(const ServingBatch& batch, int64_t drafted) {
+  ShownStep step{.adapters = batch.adapters, .images = batch.images};
   if (batch.decoding > 0)
-    step.decode = {batch.decoding, 1, std::max<int64_t>(1, std::llround(batch.decode_context))};
+    step.decode = {batch.decoding, 1 + drafted,
+                   std::max<int64_t>(1, std::llround(batch.decode_context))};
   const auto count = static_cast<int64_t>(batch.prompts.size());
   if (count == 0) return step;
   int64_t tokens = 0, past = 0;
@@ -74,6 +78,16 @@ ShownGroup rounded(const ShownGroup& group) {
   return {rounded_size(group.sequences), rounded_size(group.tokens), rounded_size(group.past)};
 }
 
+ShownStep rounded(const ShownStep& step) {
+  ShownStep all{.decode = rounded(step.decode),
+                .prompts = rounded(step.prompts),
+                .images = rounded_size(step.images)};
+  // Each sequence has one adapter.
+  all.adapters =
+      std::min(rounded_size(step.adapters), all.decode.sequences + all.prompts.sequences);
+  return all;
+}
+
 /// Power of the steps of a server's first stage.
 class StepPower {
  public:
@@ -84,7 +98,7 @@ class StepPower {
 
   /// The kernels of a step that takes so long, in which it waits for the host and other ranks, too.
   double watts(const ShownStep& step, double seconds) {
-    const ShownStep key{rounded(step.decode), rounded(step.prompts)};
+    const ShownStep key = rounded(step);
     auto known = known_.find(key);
     if (known == known_.end()) known = known_.emplace(key, kernels_of(key)).first;
     const PowerSum& sum = known->second;
@@ -101,13 +115,20 @@ class StepPower {
     for (const ShownGroup& g : {step.decode, step.prompts}) {
       if (g.sequences > 0) groups.push_back({g.sequences, g.tokens, g.past});
     }
-    const TimedStep timed = time_step(served_, std::move(groups), StepLaunch::kCudaGraph);
     PowerSum sum{.clock_share_of_waits = terms_.clock_share()};
+    add(sum, time_step(served_, std::move(groups), StepLaunch::kCudaGraph, 0, step.adapters), 1);
+    if (step.images == 0 || !served_.tower) return sum;
+    for (const auto& [images, runs] : served_.tower->runs(step.images))
+      add(sum, time_tower(served_, *served_.tower, images), static_cast<double>(runs));
+    return sum;
+  }
+
+  void add(PowerSum& sum, const TimedStep& timed, double runs) const {
     for (const Launch& launch : timed.program.launches) {
       const KernelTime& time = timed.times[launch.kernel];
-      sum.add(board_, time.energy, time.seconds, static_cast<double>(timed.program.count(launch)));
+      sum.add(board_, time.energy, time.seconds,
+              runs * static_cast<double>(timed.program.count(launch)));
     }
-    return sum;
   }
 
   const ServedModel& served_;
@@ -165,7 +186,9 @@ PowerTimeline served_power(const Forecaster& forecaster, const ModelRef& model, 
   std::vector<WatchedStep> steps;
   const GenerationForecast f =
       layout.under(request.load.concurrency, {}, [&](const ServedSteps& s) {
-        const ShownStep step = shown_step(s.ranks.front());
+        if (s.begins_counting) steps.clear();
+        const ShownStep step =
+            shown_step(s.ranks.front(), served.asked.deployment.speculation.tokens);
         if (step.decode.sequences > 0 || step.prompts.sequences > 0)
           steps.push_back({s.start_s, s.start_s + s.first_stage_s,
                            s.first_stage_s / static_cast<double>(s.steps), step});

@@ -124,12 +124,12 @@ double launching_s(const ServedModel& served, const StepLaunches& launches, doub
 }
 
 TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, StepLaunch launch,
-                    size_t stage) {
+                    size_t stage, std::optional<int64_t> adapters) {
   int64_t sequences = 0;
   for (const StepGroup& group : groups) sequences += group.sequences;
   const ServedStage& layers = served.stages[stage];
-  TimedStep s =
-      time_share(served, layers, std::move(groups), launch, most_adapters(served.asked, sequences));
+  TimedStep s = time_share(served, layers, std::move(groups), launch,
+                           adapters ? *adapters : most_adapters(served.asked, sequences));
   if (!layers.layers.has_end) {
     s.send_s = send_s(served.plan, s.graph, layers.links, served.conditions().software);
     add_seconds(s.totals, s.send_s);

@@ -3,6 +3,7 @@
 // Times of single steps of a served model on one rank.
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,9 +37,9 @@ StepLaunches count_launches(const Program& program);
 double launching_s(const ServedModel& served, const StepLaunches& launches, double tokens,
                    bool mixed);
 
-/// The step on one rank of a stage, with the time between two steps.
+/// The step on one rank of a stage, with the time between two steps. `adapters` as in step_graph.
 TimedStep time_step(const ServedModel& served, std::vector<StepGroup> groups, StepLaunch launch,
-                    size_t stage = 0);
+                    size_t stage = 0, std::optional<int64_t> adapters = {});
 /// One pass, in a CUDA graph, through layers that are no stage of the model.
 TimedStep time_layers(const ServedModel& served, const ServedStage& layers,
                       std::vector<StepGroup> groups);

@@ -8,9 +8,18 @@
 namespace tilecast {
 namespace {
 
-double mean_watts(const PowerSum& sum, const BoardPower& board, double idle_w) {
-  if (sum.busy_s <= 0) return idle_w;
-  return std::clamp(sum.energy_j / sum.busy_s, idle_w, board.limit_w());
+/// A phase of all parts of a stage: its kernels, and the time of its passes.
+struct PhaseWork {
+  PowerSum sum;
+  double seconds = 0;
+};
+
+/// An operation also has the waits for the host, in which the board idles.
+double mean_watts(const PhaseWork& work, const BoardPower& board, double idle_w) {
+  const double all_s = std::max(work.seconds, work.sum.busy_s);
+  if (all_s <= 0) return idle_w;
+  const double joules = work.sum.energy_j + (all_s - work.sum.busy_s) * idle_w;
+  return std::clamp(joules / all_s, idle_w, board.limit_w());
 }
 
 }  // namespace
@@ -28,22 +37,24 @@ std::vector<StageWatts> stage_watts(const std::vector<const ModelPart*>& parts, 
   const std::optional<BoardPower> board = terms.board();
   if (!board) return {};
   constexpr size_t kPhases = 3;
-  std::vector<std::array<PowerSum, kPhases>> sums(static_cast<size_t>(stages));
+  std::vector<std::array<PhaseWork, kPhases>> works(static_cast<size_t>(stages));
   double clock_share = 1;
   for (size_t number = 0; number < parts.size(); ++number) {
     const TimedPass& pass = parts[number]->pass;
     const Program& program = pass.program();
-    auto& of_stage = sums[number % static_cast<size_t>(stages)];
+    auto& of_stage = works[number % static_cast<size_t>(stages)];
+    for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kOptimizer})
+      of_stage.at(static_cast<size_t>(phase)).seconds += pass.timeline.phase_s(phase);
     for (const Launch& launch : program.launches) {
       const KernelTime& time = pass.times[launch.kernel];
       clock_share = std::min(clock_share, time.energy.clock_share);
       of_stage.at(static_cast<size_t>(launch.node->phase))
-          .add(*board, time.energy, time.seconds, static_cast<double>(program.count(launch)));
+          .sum.add(*board, time.energy, time.seconds, static_cast<double>(program.count(launch)));
     }
   }
   const double idle_w = board->idle_w(clock_share);
   std::vector<StageWatts> watts;
-  for (const auto& [forward, backward, optimizer] : sums)
+  for (const auto& [forward, backward, optimizer] : works)
     watts.push_back({mean_watts(forward, *board, idle_w), mean_watts(backward, *board, idle_w),
                      mean_watts(optimizer, *board, idle_w), idle_w});
   return watts;
