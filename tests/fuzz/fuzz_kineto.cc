@@ -19,12 +19,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const tilecast::ProfilerTrace trace =
         tilecast::parse_profiler_trace({reinterpret_cast<const char*>(data), size}, "trace.json");
+    const tilecast::Reasons reasons(trace, constants);
     for (const tilecast::OperatorGroup& group : tilecast::operator_groups(trace)) {
       if (group.events.empty() || !(group.calls > 0)) std::abort();
       for (const tilecast::Kernel& kernel : group.work.kernels)
         if (kernel.bytes() < 0 || kernel.flops < 0) std::abort();
-      if (group.call >= 0 && !group.work.kernels.empty())
-        tilecast::reason_of(group, trace, 2, constants);
+      if (group.call >= 0 && !group.work.kernels.empty()) static_cast<void>(reasons.of(group, 2));
     }
     tilecast::busy_time(trace, tilecast::span_of(trace));
     tilecast::step_times(trace);
