@@ -107,7 +107,9 @@ TEST(TraceTimeline, HasBothTimelinesFromTheSameStart) {
     const int64_t process = event["pid"];
     ends[process] = std::max(ends[process], event["ts"].get<double>() + event["dur"].get<double>());
     ++slices[process];
-    if (event["name"] == "gemm_kernel") EXPECT_EQ(event["args"]["operator"], "aten::mm");
+    if (event["name"] == "gemm_kernel") {
+      EXPECT_EQ(event["args"]["operator"], "aten::mm");
+    }
   }
   EXPECT_EQ(slices, (std::map<int64_t, int>{{1, 4}, {2, 4}}));
   EXPECT_NEAR(ends[1], 72, 1e-9);
