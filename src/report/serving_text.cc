@@ -63,6 +63,40 @@ std::string limits_text(const GenerationForecast::Serving& s) {
   return join(parts, ", ");
 }
 
+void add_prefix_cache(Lines& lines, const PrefixCacheForecast& p) {
+  lines.add("prefix cache", fmt::format("{:.1f} % of prompts", 100 * p.hit_ratio),
+            fmt::format("were in it; {:.1f} % would be in one of any size; {} tokens evicted, {} "
+                        "cached at the end",
+                        100 * p.most_hit_ratio, format_integer(p.evicted_tokens),
+                        format_integer(p.cached_tokens)));
+  if (p.host_capacity_tokens > 0)
+    lines.add("  host memory", fmt::format("{:.1f} % of prompts", 100 * p.host_hit_ratio),
+              fmt::format("came from it at {:.3g} GB/s a GPU; room for {} tokens",
+                          1e-9 * p.host_bytes_per_s, format_integer(p.host_capacity_tokens)));
+}
+
+void add_prefill_pool(Lines& lines, const PrefillPoolForecast& p) {
+  lines.add("prefill pool", fmt::format("{} x {} GPUs", p.workers, p.gpus),
+            fmt::format("tp {}, pp {}, dp {}, ep {}; busy {:.0f} % of the time; {} each", p.tp,
+                        p.pp, p.dp, p.ep, 100 * p.busy_share, format_bytes(p.peak_bytes)));
+  lines.add("  transfer of the cache", format_seconds(p.transfer_s),
+            fmt::format("for a prompt of mean length, after its first token; {} with waiting",
+                        format_seconds(p.mean_transfer_s)));
+}
+
+void add_encode_pool(Lines& lines, const EncodePoolForecast& p) {
+  lines.add("encode pool", fmt::format("{} x {} GPU{}", p.workers, p.gpus, p.gpus == 1 ? "" : "s"),
+            fmt::format("tp {}; {:.1f} images in a run, {} at most; busy {:.0f} % of the time; {} "
+                        "each",
+                        p.tp, p.mean_images, p.images_together, 100 * p.busy_share,
+                        format_bytes(p.peak_bytes)));
+  lines.add(
+      "  images of a prompt", format_seconds(p.mean_encode_s),
+      fmt::format(
+          "until a server has their tokens, with waiting; {} for the transfer on an idle link",
+          format_seconds(p.transfer_s)));
+}
+
 }  // namespace
 
 std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences,
@@ -81,18 +115,7 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
             fmt::format("{} sequence{}", format_integer(sequences), sequences == 1 ? "" : "s"),
             fmt::format("of the longest request; used {:.0f} % on average; {} preemptions",
                         100 * s.cache_use, format_integer(s.preemptions)));
-  if (s.prefix_cache) {
-    const PrefixCacheForecast& p = *s.prefix_cache;
-    lines.add("prefix cache", fmt::format("{:.1f} % of prompts", 100 * p.hit_ratio),
-              fmt::format("were in it; {:.1f} % would be in one of any size; {} tokens evicted, {} "
-                          "cached at the end",
-                          100 * p.most_hit_ratio, format_integer(p.evicted_tokens),
-                          format_integer(p.cached_tokens)));
-    if (p.host_capacity_tokens > 0)
-      lines.add("  host memory", fmt::format("{:.1f} % of prompts", 100 * p.host_hit_ratio),
-                fmt::format("came from it at {:.3g} GB/s a GPU; room for {} tokens",
-                            1e-9 * p.host_bytes_per_s, format_integer(p.host_capacity_tokens)));
-  }
+  if (s.prefix_cache) add_prefix_cache(lines, *s.prefix_cache);
   if (s.adapter_loads)
     lines.add(
         "adapters", fmt::format("{:.1f} in a step", s.mean_adapters.value_or(0)),
@@ -100,29 +123,8 @@ std::string serving_text(const GenerationForecast::Serving& s, int64_t sequences
   if (s.replicas > 1)
     lines.add("replicas", format_integer(s.replicas),
               "cache and mean batch are those of one; load and rates those of all");
-  if (s.prefill_pool) {
-    const PrefillPoolForecast& p = *s.prefill_pool;
-    lines.add("prefill pool", fmt::format("{} x {} GPUs", p.workers, p.gpus),
-              fmt::format("tp {}, pp {}, dp {}, ep {}; busy {:.0f} % of the time; {} each", p.tp,
-                          p.pp, p.dp, p.ep, 100 * p.busy_share, format_bytes(p.peak_bytes)));
-    lines.add("  transfer of the cache", format_seconds(p.transfer_s),
-              fmt::format("for a prompt of mean length, after its first token; {} with waiting",
-                          format_seconds(p.mean_transfer_s)));
-  }
-  if (s.encode_pool) {
-    const EncodePoolForecast& p = *s.encode_pool;
-    lines.add(
-        "encode pool", fmt::format("{} x {} GPU{}", p.workers, p.gpus, p.gpus == 1 ? "" : "s"),
-        fmt::format("tp {}; {:.1f} images in a run, {} at most; busy {:.0f} % of the time; {} "
-                    "each",
-                    p.tp, p.mean_images, p.images_together, 100 * p.busy_share,
-                    format_bytes(p.peak_bytes)));
-    lines.add(
-        "  images of a prompt", format_seconds(p.mean_encode_s),
-        fmt::format(
-            "until a server has their tokens, with waiting; {} for the transfer on an idle link",
-            format_seconds(p.transfer_s)));
-  }
+  if (s.prefill_pool) add_prefill_pool(lines, *s.prefill_pool);
+  if (s.encode_pool) add_encode_pool(lines, *s.encode_pool);
   if (s.goodput_requests_per_s) {
     const double each = *s.goodput_requests_per_s / static_cast<double>(s.gpus);
     lines.add("goodput", format_count(*s.goodput_requests_per_s) + " requests/s",
