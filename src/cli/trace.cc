@@ -60,30 +60,28 @@ void run_forecast_of_trace(const Command& command, const Given& given) {
 }
 
 Command trace_command() {
-  return {
-      .name = "trace",
-      .help = std::string(question("trace").help),
-      .usage = {"TRACE [--gpu GPU] [options]"},
-      .groups =
-          [] {
-            return with_options(
-                question("trace").groups(),
-                {rows_option("15", "operators to show"),
-                 {.names = std::string("--") + kTimeline,
-                  .value = "FILE",
-                  .help = "writes the operations as measured, and as carried to the other GPU, "
-                          "to a file for ui.perfetto.dev",
-                  .kind = ValueKind::kFile},
-                 format_option({"table", "json", "html", "csv"}),
-                 file_option()});
-          },
-      .examples = {"tilecast trace trace.json.gz", "tilecast trace trace.json.gz --gpu B200",
-                   "tilecast trace trace.json.gz --batch 2x --dtype fp16",
-                   "tilecast trace trace.json.gz --gpu B200 --trace-host graph --timeline-trace "
-                   "both.json",
-                   "tilecast trace trace.json.gz --cluster dgx-b200 --format json",
-                   "tilecast trace before.json.gz --beside after.json.gz"},
-      .run = show_trace};
+  return {.name = "trace",
+          .help = std::string(question("trace").help),
+          .usage = {"TRACE [--gpu GPU] [options]"},
+          .groups =
+              [] {
+                return with_options(
+                    question("trace").groups(),
+                    {rows_option("15", "operators to show"),
+                     {.names = std::string("--") + kTimeline,
+                      .value = "FILE",
+                      .help = "writes the operations as measured, and as carried to the other GPU, "
+                              "to a file for ui.perfetto.dev",
+                      .kind = ValueKind::kFile},
+                     format_option({"table", "json", "html", "csv"}),
+                     file_option()});
+              },
+          .examples = {"tilecast trace trace.json.gz", "tilecast trace trace.json.gz --gpu B200",
+                       "tilecast trace trace.json.gz --batch 2x --dtype fp16",
+                       "tilecast trace trace.json.gz --gpu B200 --timeline-trace both.json",
+                       "tilecast trace trace.json.gz --cluster dgx-b200 --format json",
+                       "tilecast trace before.json.gz --beside after.json.gz"},
+          .run = show_trace};
 }
 
 }  // namespace tilecast

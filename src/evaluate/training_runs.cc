@@ -21,7 +21,8 @@ int64_t allocated_bytes(const Forecast& f) {
 TrainingRuns::SetUp& TrainingRuns::set_up_of(const ModelMeasurement& m) {
   std::string key =
       m.gpu + '\n' + (m.config_text.empty() ? m.model : m.config_text) + '\n' + m.option;
-  for (const auto& [name, text] : m.options) key += '\n' + name + ' ' + text;
+  for (const auto& [name, text] : m.options)
+    key.append(1, '\n').append(name).append(1, ' ').append(text);
   const auto known = set_ups_.find(key);
   if (known != set_ups_.end()) return known->second;
   std::vector<GivenOption> given;

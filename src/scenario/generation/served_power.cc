@@ -144,18 +144,18 @@ struct WatchedStep {
 };
 
 /// The part of the run that is shown.
-struct Window {
+struct ShownMinute {
   double start_s = 0, end_s = 0;
 };
 
-Window middle_minute(const std::vector<WatchedStep>& steps) {
+ShownMinute middle_minute(const std::vector<WatchedStep>& steps) {
   const double first = steps.front().start_s, last = steps.back().end_s;
   if (last - first <= kMinute) return {first, last};
   const double middle = (first + last) / 2;
   return {middle - kMinute / 2, middle + kMinute / 2};
 }
 
-std::vector<PowerPoint> points_in(const std::vector<WatchedStep>& steps, const Window& window,
+std::vector<PowerPoint> points_in(const std::vector<WatchedStep>& steps, const ShownMinute& window,
                                   StepPower& power) {
   std::vector<PowerPoint> points;
   double at = window.start_s;  // until when power is known
@@ -199,7 +199,7 @@ PowerTimeline served_power(const Forecaster& forecaster, const ModelRef& model, 
   std::sort(steps.begin(), steps.end(),
             [](const WatchedStep& a, const WatchedStep& b) { return a.start_s < b.start_s; });
   StepPower power(served, *board);
-  const Window window = middle_minute(steps);
+  const ShownMinute window = middle_minute(steps);
   return {.model = model.name(),
           .gpu = gpu.id(),
           .gpu_name = served.device.name,
