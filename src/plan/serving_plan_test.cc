@@ -13,6 +13,7 @@
 #include "request/access.h"
 #include "software/software.h"
 #include "test_forecaster.h"
+#include "test_support.h"
 #include "tilecast/error.h"
 #include "tilecast/search.h"
 

@@ -23,7 +23,7 @@ ServingQuery sizing_of(const std::vector<std::string>& gpus, double rate, int64_
   query.request.load.rate = rate;
   query.request.load.concurrency = clients > 0 ? 1 : 0;
   query.clients = clients;
-  for (const std::string& gpu : gpus) query.hardware.push_back({load_gpu_ref(gpu), "", 0});
+  for (const std::string& gpu : gpus) query.hardware.push_back({load_gpu_ref(gpu), ""});
   query.ttft_s = query.request.load.ttft_s = kTtftLimit;
   query.tpot_s = query.request.load.tpot_s = kTpotLimit;
   query.space.tp = {1, 2, 4};
