@@ -127,9 +127,8 @@ std::vector<OptionGroup> suggest_groups() {
 }
 
 /// The kernels of a trace as measurements of the GPU that is asked for.
-MeasurementSet measurements_of_trace(const Measured& asked, const std::string& path,
-                                     std::vector<std::string>& warnings) {
-  const Forecaster forecaster(asked.weights_folder);
+MeasurementSet measurements_of_trace(const Forecaster& forecaster, const Measured& asked,
+                                     const std::string& path, std::vector<std::string>& warnings) {
   const MeasuredKernels traced = measured_kernels(forecaster, path, find_device(asked.gpu));
   MeasurementSet set{.sources = {path}};
   for (const MeasuredKernel& one : traced.kernels)
@@ -152,8 +151,11 @@ Reply answer_calibrate(Measured&& asked, const Given&, const Asking&) {
         "calibrate: give `measurements` FILE or `trace` FILE, and `output-file` FILE");
   std::vector<MeasurementSet> traced;
   std::vector<std::string> of_traces;
-  for (const std::string& path : asked.traces)
-    traced.push_back(measurements_of_trace(asked, path, of_traces));
+  if (!asked.traces.empty()) {
+    const Forecaster forecaster(asked.weights_folder);
+    for (const std::string& path : asked.traces)
+      traced.push_back(measurements_of_trace(forecaster, asked, path, of_traces));
+  }
   CalibrateResult result = calibrate_with(asked, std::move(traced));
   result.warnings.insert(result.warnings.begin(), of_traces.begin(), of_traces.end());
   std::vector<std::string> warnings = result.warnings;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/serving_simulation.h"
+#include "serving_query.h"
 #include "test_forecaster.h"
 #include "test_support.h"
 #include "tilecast/error.h"
@@ -16,21 +17,8 @@
 namespace tilecast {
 namespace {
 
-ServingQuery energy_query(const std::vector<std::string>& gpus) {
-  ServingQuery query;
-  query.request.kind = RequestKind::kServe;
-  query.request.prompt = 1024;
-  query.request.output = 64;
-  query.request.load.concurrency = 1;
-  for (const std::string& gpu : gpus) query.hardware.push_back({load_gpu_ref(gpu), ""});
-  query.gpus = 4;
-  query.ttft_s = query.request.load.ttft_s = 0.5;
-  query.tpot_s = query.request.load.tpot_s = 0.02;
-  return query;
-}
-
 TEST(ServingEnergy, LeastEnergyIsThatOfForecasts) {
-  ServingQuery query = energy_query({"H100", "L40S"});
+  ServingQuery query = query_of({"H100", "L40S"});
   query.space.tp = {1, 2};
   query.objective = PlanObjective::kEnergy;
   const ModelRef model = load_model_ref("llama-3-8b");
@@ -56,7 +44,7 @@ TEST(ServingEnergy, LeastEnergyIsThatOfForecasts) {
 }
 
 TEST(ServingEnergy, ServersForALoadMayTakeLeastEnergy) {
-  ServingQuery query = energy_query({"H100", "L40S"});
+  ServingQuery query = query_of({"H100", "L40S"});
   query.request.load.concurrency = 0;
   query.request.load.rate = 20;
   query.space.tp = {1, 2};
@@ -69,7 +57,7 @@ TEST(ServingEnergy, ServersForALoadMayTakeLeastEnergy) {
 }
 
 TEST(ServingEnergy, ACapNeverMakesServersFaster) {
-  ServingQuery query = energy_query({"H100"});
+  ServingQuery query = query_of({"H100"});
   query.space = {.tp = {1}, .prefill_workers = {0}, .concurrency = {1, 16, 64}, .dtypes = {"bf16"}};
   query.ttft_s = query.tpot_s = query.request.load.ttft_s = query.request.load.tpot_s = {};
   const auto throughput = [&](std::optional<double> cap_w) {
@@ -98,7 +86,7 @@ TEST(ServingEnergy, ForgottenResultsHaveNoPower) {
 }
 
 TEST(ServingEnergy, ObjectivesThatCannotBeRankedAreRefused) {
-  ServingQuery query = energy_query({"H100"});
+  ServingQuery query = query_of({"H100"});
   const auto plan = [&](PlanObjective objective) {
     query.objective = objective;
     return plan_serving(forecaster(), load_model_ref("llama-3-8b"), query);

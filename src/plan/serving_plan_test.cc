@@ -11,6 +11,7 @@
 #include "base/rng.h"
 #include "base/text.h"
 #include "request/access.h"
+#include "serving_query.h"
 #include "software/software.h"
 #include "test_forecaster.h"
 #include "test_support.h"
@@ -19,19 +20,6 @@
 
 namespace tilecast {
 namespace {
-
-ServingQuery query_of(const std::vector<std::string>& gpus) {
-  ServingQuery query;
-  query.request.kind = RequestKind::kServe;
-  query.request.prompt = 1024;
-  query.request.output = 64;
-  query.request.load.concurrency = 1;
-  for (const std::string& gpu : gpus) query.hardware.push_back({load_gpu_ref(gpu), ""});
-  query.gpus = 4;
-  query.ttft_s = query.request.load.ttft_s = 0.5;
-  query.tpot_s = query.request.load.tpot_s = 0.02;
-  return query;
-}
 
 TEST(ServingPlan, EncodeWorkersAreNotSearched) {
   ServingQuery query = query_of({"H100"});

@@ -195,6 +195,11 @@ void PowerSum::add(const BoardPower& board, const KernelEnergy& energy, double s
   clock_s += count * seconds * share;
 }
 
+double PowerSum::mean_w(double seconds, double waits_w, double warm_w) const {
+  const double all_s = std::max(seconds, busy_s);
+  return (energy_j + busy_s * warm_w + (all_s - busy_s) * waits_w) / all_s;
+}
+
 void add_energies(const BoardPower& board, std::span<const Kernel> kernels,
                   const Conditions& conditions, double clock_share, std::span<KernelTime> times) {
   for (size_t i = 0; i < times.size(); ++i) {

@@ -68,6 +68,9 @@ struct PowerSum {
   void add(const BoardPower& board, const KernelEnergy& energy, double seconds, double count);
   /// Mean share of the highest clock while kernels run.
   double clock_share() const { return busy_s > 0 ? clock_s / busy_s : clock_share_of_waits; }
+  /// Mean watts over so many seconds, more than 0, at least over those of the kernels: the rest are
+  /// waits at `waits_w`. `warm_w`: what kernels draw more. Not limited by the board.
+  double mean_w(double seconds, double waits_w, double warm_w = 0) const;
 };
 
 /// The kernels of work that repeats for seconds: each runs so often, and all together take

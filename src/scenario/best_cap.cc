@@ -32,13 +32,7 @@ Result at_best_cap(const Inquiry& inquiry) {
     const double cap_w = std::round(board->limit_w() * step / kSteps);
     if (cap_w <= board->least_limit_w() || cap_w > board->limit_w()) continue;
     request.energy.power_cap_w = cap_w;
-    Result result = answer({.forecaster = inquiry.forecaster,
-                            .model = inquiry.model,
-                            .device = inquiry.device,
-                            .request = request,
-                            .detail = inquiry.detail,
-                            .passes = inquiry.passes,
-                            .layers = inquiry.layers});
+    Result result = answer(inquiry.with(request));
     const std::optional<PowerForecast> power = power_in(result);
     if (!power) refuse("the power of this forecast is not stated");
     const double joules = power->energy_per_token_j.value_or(power->energy_j.value);

@@ -126,8 +126,7 @@ std::optional<PowerForecast> power_of(const PoweredJob& job, const PowerTerms& t
   const double waits_s = std::max(0.0, gpu_s - sum.busy_s);
   const double limit_w = board->limit_w();
   const double all_s = std::max(gpu_s, sum.busy_s);
-  const double warm_j = job.warm ? sum.busy_s * board->warm_w() : 0;
-  const double watts = (sum.energy_j + warm_j + waits_s * idle_w) / all_s;
+  const double watts = sum.mean_w(gpu_s, idle_w, job.warm ? board->warm_w() : 0);
   PowerForecast power{.idle_w = idle_w, .limit_w = limit_w};
   power.power_w.value = std::clamp(watts, idle_w, limit_w);
   power.coverage_ratio = board->is_measured_class() ? (sum.measured_s + waits_s) / all_s : 0;

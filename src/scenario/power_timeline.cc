@@ -34,11 +34,11 @@ std::vector<PowerPoint> points_of_blocks(const TimedPass& pass, const BoardPower
       const KernelTime& time = pass.times[program.launches[block.first_launch + i].kernel];
       sum.add(board, time.energy, time.seconds, static_cast<double>(block.repeat));
     }
-    const double all_s = std::max(span.end_s - span.start_s, sum.busy_s);
-    if (all_s <= 0) continue;
+    const double span_s = span.end_s - span.start_s;
+    if (std::max(span_s, sum.busy_s) <= 0) continue;
     const double waits_w = board.idle_w(sum.clock_share());
     idle_w = std::min(idle_w, waits_w);
-    const double watts = (sum.energy_j + (all_s - sum.busy_s) * waits_w) / all_s;
+    const double watts = sum.mean_w(span_s, waits_w);
     points.push_back({span.start_s, std::clamp(watts, waits_w, board.limit_w()),
                       std::string(phase_name(span.phase))});
   }

@@ -73,13 +73,7 @@ Result answer(const Inquiry& inquiry) {
   const EnergyTerms& energy = inquiry.request.energy;
   if (!energy.gpu_prices.empty() && !energy.gpu_price && inquiry.accelerator() == nullptr) {
     const Request priced = with_gpu_price(inquiry.request, inquiry.gpu().id());
-    return answer({.forecaster = inquiry.forecaster,
-                   .model = inquiry.model,
-                   .device = inquiry.device,
-                   .request = priced,
-                   .detail = inquiry.detail,
-                   .passes = inquiry.passes,
-                   .layers = inquiry.layers});
+    return answer(inquiry.with(priced));
   }
   if (energy.best_power_cap) return at_best_cap(inquiry);
   const Scenario& scenario = scenario_of(inquiry);

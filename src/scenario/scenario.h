@@ -30,6 +30,10 @@ struct Inquiry {
   /// Not for an accelerator.
   const GpuRef& gpu() const { return std::get<GpuRef>(device); }
   const AcceleratorRef* accelerator() const { return std::get_if<AcceleratorRef>(&device); }
+  /// The same with another request, which must outlive it.
+  Inquiry with(const Request& other) const {
+    return {forecaster, model, device, other, detail, passes, layers};
+  }
 };
 
 struct Scenario {

@@ -102,11 +102,9 @@ class StepPower {
     auto known = known_.find(key);
     if (known == known_.end()) known = known_.emplace(key, kernels_of(key)).first;
     const PowerSum& sum = known->second;
-    const double all_s = std::max(seconds, sum.busy_s);
-    if (all_s <= 0) return idle_w();
-    const double joules = sum.energy_j + sum.busy_s * board_.warm_w() +
-                          (all_s - sum.busy_s) * board_.idle_w(sum.clock_share());
-    return std::clamp(joules / all_s, idle_w(), board_.limit_w());
+    if (std::max(seconds, sum.busy_s) <= 0) return idle_w();
+    const double watts = sum.mean_w(seconds, board_.idle_w(sum.clock_share()), board_.warm_w());
+    return std::clamp(watts, idle_w(), board_.limit_w());
   }
 
  private:

@@ -16,10 +16,8 @@ struct PhaseWork {
 
 /// An operation also has the waits for the host, in which the board idles.
 double mean_watts(const PhaseWork& work, const BoardPower& board, double idle_w) {
-  const double all_s = std::max(work.seconds, work.sum.busy_s);
-  if (all_s <= 0) return idle_w;
-  const double joules = work.sum.energy_j + (all_s - work.sum.busy_s) * idle_w;
-  return std::clamp(joules / all_s, idle_w, board.limit_w());
+  if (std::max(work.seconds, work.sum.busy_s) <= 0) return idle_w;
+  return std::clamp(work.sum.mean_w(work.seconds, idle_w), idle_w, board.limit_w());
 }
 
 }  // namespace
