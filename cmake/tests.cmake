@@ -129,11 +129,11 @@ add_test(NAME measure_kit COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/me
 set_tests_properties(measure_kit PROPERTIES LABELS slow)
 add_test(NAME measure_round_trip COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/measure/tests/test_round_trip.py $<TARGET_FILE:tilecast>)
 # The program with small weights that never change: new weights change no case. Its own embedded_files()
-# takes the place of that of the library.
+# and built_commit() take the place of those of the libraries.
 tilecast_embed(embedded_for_cases REPLACED_BY ${PROJECT_SOURCE_DIR}/tests/data FILES ${data_files})
 get_target_property(program_libraries tilecast LINK_LIBRARIES)
 add_executable(tilecast_cases $<TARGET_OBJECTS:tilecast> ${PROJECT_BINARY_DIR}/embedded_for_cases.cc
-  ${PROJECT_BINARY_DIR}/embedded_for_cases.S)
+  ${PROJECT_BINARY_DIR}/embedded_for_cases.S tests/support/no_commit.cc)
 target_link_libraries(tilecast_cases PRIVATE ${program_libraries})
 # A test for each case: `ctest --preset release -R case.forecast_table`.
 file(GLOB cases CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cases/*.case)
@@ -229,6 +229,8 @@ add_test(NAME law_literals COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/t
 add_test(NAME law_page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/law_page.py --check)
 add_test(NAME price_page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/price_page.py --check)
 add_test(NAME left_out_picture COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/left_out_picture.py)
+add_test(NAME public_surface COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/surface_test.py)
+set_tests_properties(public_surface PROPERTIES LABELS fast)
 add_test(NAME layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_layers.py)
 set_tests_properties(layers PROPERTIES LABELS fast)
 add_test(NAME committed_errors COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_accuracy.py $<TARGET_FILE:tilecast>)
