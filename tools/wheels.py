@@ -103,8 +103,8 @@ def compilers(work, python, arch, glibc):
 def configure(python, zig, arch, source, build, *settings):
     bin_folder = python.parent
     launcher = shutil.which("ccache")
-    crossing = [f"-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={arch}"] if arch != platform.machine() else []
-    run(bin_folder / "cmake", "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={bin_folder / 'ninja'}",
+    crossing = ["-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={arch}"] if arch != platform.machine() else []
+    run(bin_folder / "cmake", "-S", source, "-B", build, "--log-level=ERROR", "-Wno-dev", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={bin_folder / 'ninja'}",
         f"-DCMAKE_C_COMPILER={zig / 'cc'}", f"-DCMAKE_CXX_COMPILER={zig / 'c++'}", f"-DCMAKE_ASM_COMPILER={zig / 'cc'}",
         f"-DCMAKE_AR={zig / 'ar'}", f"-DCMAKE_RANLIB={zig / 'ranlib'}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
         *([f"-DCMAKE_C_COMPILER_LAUNCHER={launcher}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []),
@@ -122,13 +122,16 @@ def libraries(work, python, zig, arch, glibc):
     if not (prefix / "done").exists():
         apt = Apt(work, LIBRARY_RELEASE, DEBIAN_ARCH[platform.machine()])
         for package in LIBRARIES:
+            source = apt.source(package)
+            if package == "zlib":  # Debian leaves out a file of Windows, which its CMakeLists.txt names
+                (source / "win32").mkdir(exist_ok=True)
+                (source / "win32/zlib1.rc").touch()
             folder = work / f"build-{package}-{arch}-{glibc}"
-            configure(python, zig, arch, apt.source(package), folder, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DBUILD_SHARED_LIBS=OFF",
+            configure(python, zig, arch, source, folder, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DBUILD_SHARED_LIBS=OFF",
                       "-DCMAKE_POLICY_VERSION_MINIMUM=3.5")
             build(python, folder, "zlibstatic" if package == "zlib" else "liblzma")
             (prefix / "lib").mkdir(parents=True, exist_ok=True)
             (prefix / "include").mkdir(exist_ok=True)
-            source = apt.source(package)
             if package == "zlib":
                 shutil.copy(folder / "libz.a", prefix / "lib")
                 shutil.copy(folder / "zconf.h", prefix / "include")
