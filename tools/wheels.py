@@ -100,11 +100,12 @@ def compilers(work, python, arch, glibc):
     return folder
 
 
-def configure(python, zig, arch, source, build, *settings):
+def configure(python, zig, arch, source, build, *settings, generator="Ninja"):
     bin_folder = python.parent
     launcher = shutil.which("ccache")
     crossing = ["-DCMAKE_SYSTEM_NAME=Linux", f"-DCMAKE_SYSTEM_PROCESSOR={arch}"] if arch != platform.machine() else []
-    run(bin_folder / "cmake", "-S", source, "-B", build, "--log-level=ERROR", "-Wno-dev", "-G", "Ninja", f"-DCMAKE_MAKE_PROGRAM={bin_folder / 'ninja'}",
+    run(bin_folder / "cmake", "-S", source, "-B", build, "--log-level=ERROR", "-Wno-dev", "-G", generator,
+        *([f"-DCMAKE_MAKE_PROGRAM={bin_folder / 'ninja'}"] if generator == "Ninja" else []),
         f"-DCMAKE_C_COMPILER={zig / 'cc'}", f"-DCMAKE_CXX_COMPILER={zig / 'c++'}", f"-DCMAKE_ASM_COMPILER={zig / 'cc'}",
         f"-DCMAKE_AR={zig / 'ar'}", f"-DCMAKE_RANLIB={zig / 'ranlib'}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
         *([f"-DCMAKE_C_COMPILER_LAUNCHER={launcher}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []),
@@ -128,7 +129,7 @@ def libraries(work, python, zig, arch, glibc):
                 (source / "win32/zlib1.rc").touch()
             folder = work / f"build-{package}-{arch}-{glibc}"
             configure(python, zig, arch, source, folder, f"-DCMAKE_INSTALL_PREFIX={prefix}", "-DBUILD_SHARED_LIBS=OFF",
-                      "-DCMAKE_POLICY_VERSION_MINIMUM=3.5")
+                      "-DCMAKE_POLICY_VERSION_MINIMUM=3.5", generator="Unix Makefiles")  # xz's has targets twice, which Ninja refuses
             build(python, folder, "zlibstatic" if package == "zlib" else "liblzma")
             (prefix / "lib").mkdir(parents=True, exist_ok=True)
             (prefix / "include").mkdir(exist_ok=True)
