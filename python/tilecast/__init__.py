@@ -35,7 +35,7 @@ from ._errors import Error, InputError, InternalError, IoError, NotFoundError, U
 
 __all__ = [
     "Error", "ForecastTable", "Forecaster", "InputError", "InternalError", "IoError", "NotFoundError", "UnsupportedError",
-    "__version__", "allocate", "calibrate", "calibrate_pairs", "clusters", "collective", "compare", "compare_gpus", "data_file", "doctor", "evaluate",
+    "__version__", "allocate", "calibrate", "calibrate_pairs", "clusters", "collective", "compare", "compare_gpus", "data_file", "doctor", "evaluate", "explore",
     "forecast", "forecast_many", "gpus", "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "power_timeline", "shard", "share", "step_operations",
     "suggest_kernels", "sweep", "trace", "trace_timeline", "train", "tune",
 ]
@@ -85,6 +85,24 @@ def sweep(spec, *, on=None, out=None, **options):
         raise InputError("`out` is missing: the folder of the sweep's Parquet files")
     from ._sweep import sweep as run
     return run(spec, on=on or "local", out=out, **options)
+
+
+def explore(spec, *, objectives=None, designs=400, batch=50, sampler=None, seed=0, on="local", state=None, **settings):
+    """Searches designs of a GPU or accelerator that does not exist, under limits of the user. Needs Optuna and pyarrow.
+
+    spec: a file, or its content as a dict: `device`, a known one; `parameters`, ranges of its numbers or lists; `numbers` and `definitions`,
+        expressions over them; `limits`, "area_mm2 <= 800"; `forecasts`, each with options and `weight`; `objectives`.
+    objectives: expressions over parameters, definitions, and the totals `time` (s), `energy` (J), `cost` and NAME_latency_s, ... of the
+        forecast NAME; "max:..." is maximized. In place of those of the spec.
+    designs: how many are asked, `batch` at a time. sampler: "nsga2" (default with several objectives), "tpe" (with one), "random".
+    seed: the same seed gives the same designs, on any engine.
+    on, workers, engine, filesystem, weights, calibration: as of sweep. state: a folder that keeps the batches: a run that was killed continues.
+    show: a function of the designs that were asked and all of them.
+
+    Returns an Exploration: `designs` and `front`, tables of pyarrow. Raises InputError that names the place in the spec.
+    """
+    from ._explore import explore as run
+    return run(spec, objectives=objectives, designs=designs, batch=batch, sampler=sampler, seed=seed, on=on, state=state, **settings)
 
 
 def trace(trace, gpu=None, **options):
