@@ -33,6 +33,16 @@ from ._core import (  # noqa: E402
 )
 from ._errors import Error, InputError, InternalError, IoError, NotFoundError, UnsupportedError  # noqa: E402
 
+TYPE_CHECKING = False  # of the module typing, which takes longer to import than this one
+if TYPE_CHECKING:
+    from typing import Any, overload
+
+    from typing_extensions import Unpack
+
+    from ._core import Path, Sweep, SweepKeywords
+    from ._explore import Exploration
+    from ._sweep import SweepSummary
+
 __all__ = [
     "Error", "ForecastTable", "Forecaster", "InputError", "InternalError", "IoError", "NotFoundError", "UnsupportedError",
     "__version__", "allocate", "calibrate", "calibrate_pairs", "clusters", "collective", "compare", "compare_gpus", "data_file", "doctor", "evaluate", "explore",
@@ -54,6 +64,15 @@ def forecast_many(table, *, threads=0, weights=None, calibration=None, **options
     """
     forecaster = Forecaster(weights or "", calibration or "") if weights or calibration else _core.default_forecaster()
     return forecaster.forecast_many(table, threads=threads, **options)
+
+
+if TYPE_CHECKING:
+    @overload
+    def sweep(spec: Path, *, on: None = None, out: None = None, **options: Unpack[SweepKeywords]) -> Sweep: ...
+    @overload
+    def sweep(spec: Any, *, out: Path, on: str | None = None, filesystem: Any = None, workers: int | None = None, chunk_rows: int | None = None,
+              quiet: bool = False, weights: Path | None = None, calibration: Path | None = None, engine: dict | None = None,
+              **options: Any) -> SweepSummary: ...
 
 
 def sweep(spec, *, on=None, out=None, **options):
@@ -87,7 +106,8 @@ def sweep(spec, *, on=None, out=None, **options):
     return run(spec, on=on or "local", out=out, **options)
 
 
-def explore(spec, *, objectives=None, designs=400, batch=50, sampler=None, seed=0, on="local", state=None, **settings):
+def explore(spec: Any, *, objectives: Any = None, designs: int = 400, batch: int = 50, sampler: str | None = None, seed: int = 0,
+            on: str = "local", state: Any = None, **settings: Any) -> Exploration:
     """Searches designs of a GPU or accelerator that does not exist, under limits of the user. Needs Optuna and pyarrow.
 
     spec: a file, or its content as a dict: `device`, a known one; `parameters`, ranges of its numbers or lists; `numbers` and `definitions`,

@@ -5,10 +5,12 @@ import dataclasses
 import json
 import math
 import os
+import re
 import tempfile
 
 import pyarrow
 import pyarrow.parquet
+from pyarrow import csv
 
 from .. import _sweep
 from .._errors import InputError, IoError
@@ -50,8 +52,7 @@ def write_table(table: pyarrow.Table, path: str) -> None:
     if path.endswith(".parquet"):
         pyarrow.parquet.write_table(table, sink, compression="zstd")
     elif path.endswith(".csv"):
-        import pyarrow.csv
-        pyarrow.csv.write_csv(table, sink)
+        csv.write_csv(table, sink)
     elif path.endswith(".json"):
         sink.write(json.dumps(table.to_pylist(), indent=1).encode())
     else:
@@ -83,7 +84,6 @@ def _needs_forecasts(space: Space) -> list:
 
 
 def _names(text: str) -> set:
-    import re
     return set(re.findall(r"\b[A-Za-z_][A-Za-z0-9_]*\b", text)) - {"min", "max", "ceil", "floor", "log2"}
 
 

@@ -38,7 +38,7 @@ class Search:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # parts of Optuna's samplers are marked as experimental
             if sampler == "nsga2":
-                made = optuna.samplers.NSGAIISampler(population_size=max(2, batch), seed=seed, constraints_func=_misses)
+                made: optuna.samplers.BaseSampler = optuna.samplers.NSGAIISampler(population_size=max(2, batch), seed=seed, constraints_func=_misses)
             elif sampler == "tpe":
                 made = optuna.samplers.TPESampler(seed=seed, constraints_func=_misses, constant_liar=True, multivariate=True)
             else:

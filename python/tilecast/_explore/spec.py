@@ -6,6 +6,7 @@ import json
 import math
 import os
 import re
+from typing import NoReturn
 
 from .. import _core
 from .._errors import InputError, NotFoundError
@@ -76,7 +77,7 @@ class Space:
     content: dict
 
 
-def _fail(where: str, what: str):
+def _fail(where: str, what: str) -> NoReturn:
     raise InputError(f"{where}: {what}")
 
 
@@ -92,7 +93,7 @@ def _number(entry: dict, key: str, where: str) -> float:
     value = entry.get(key)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         _fail(where, f"'{key}': expected a number, found {json.dumps(value)}")
-    return value
+    return float(value) if isinstance(value, float) else value
 
 
 def _parameter(name: str, entry, where: str) -> Parameter:

@@ -5,10 +5,7 @@ import dataclasses
 import functools
 import hashlib
 import json
-import os
-import time
 from pathlib import Path
-from typing import Any
 
 import pyarrow
 import pyarrow.parquet
@@ -107,7 +104,7 @@ def rows_of(job: Job, chunk: int) -> pyarrow.Table:
 
 @functools.lru_cache(maxsize=1)
 def _option_metadata() -> dict:
-    metadata = {}
+    metadata: dict = {}
     for option in _core.options("forecast"):
         entry = {"doc": option.help}
         if option.unit:
