@@ -152,10 +152,10 @@ def _check_manifest(store: Store, manifest: dict) -> None:
 def _input_bytes(table: pyarrow.Table, chunk_rows: int):
     """A record batch for each chunk."""
     sink = pyarrow.BufferOutputStream()
-    table = table.combine_chunks()
     with pyarrow.ipc.new_file(sink, table.schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        for first in range(0, table.num_rows, chunk_rows):
-            writer.write_table(table.slice(first, chunk_rows).combine_chunks(), max_chunksize=chunk_rows)
+        for first in range(0, max(table.num_rows, 1), chunk_rows):
+            arrays = [column.combine_chunks() for column in table.slice(first, chunk_rows).columns]
+            writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=table.schema))
     return sink.getvalue()
 
 
@@ -172,10 +172,14 @@ def _prepare(source, store: Store, chunk_rows, options: dict, weights: str, cali
     _check_manifest(store, manifest)
     store.remove_unfinished()
     job = Job(store, hash_of(manifest), rows, chunk_rows, spec, where, weights, calibration)
-    # The rows are there before the manifest says that they are.
-    if table is not None and not {INPUT, FINISHED} & set(store.names()):
-        store.write(INPUT, _input_bytes(table, chunk_rows))
-    store.write(MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
+    names = set(store.names())
+    if any(part_name(chunk) not in names for chunk in range(job.chunks)):
+        store.remove(FINISHED)
+        # The rows are there before the manifest says that they are.
+        if table is not None and INPUT not in names:
+            store.write(INPUT, _input_bytes(table, chunk_rows))
+    if MANIFEST not in names:
+        store.write(MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
     return job
 
 

@@ -50,7 +50,8 @@ class Job:
 
     @property
     def chunks(self) -> int:
-        return -(-self.rows // self.chunk_rows)
+        """One at least: its part has the columns also where there are no rows."""
+        return max(1, -(-self.rows // self.chunk_rows))
 
     def rows_in(self, chunk: int) -> int:
         return min(self.chunk_rows, self.rows - chunk * self.chunk_rows)
