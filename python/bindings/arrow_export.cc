@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bindings/table.h"
 
@@ -125,8 +129,29 @@ ArrowArray make_batch(const Rows& rows) {
   return array;
 }
 
+/// The unit and the meaning of a column, as the C data interface encodes metadata.
+std::string metadata_of(const FieldDef& column) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  if (!std::string_view(column.unit).empty()) entries.emplace_back("unit", column.unit);
+  entries.emplace_back("doc", column.doc);
+  std::string bytes;
+  const auto add_whole = [&bytes](size_t value) {
+    const auto whole = static_cast<int32_t>(value);
+    bytes.append(reinterpret_cast<const char*>(&whole), sizeof whole);
+  };
+  add_whole(entries.size());
+  for (const auto& [key, value] : entries) {
+    for (const std::string& text : {key, value}) {
+      add_whole(text.size());
+      bytes += text;
+    }
+  }
+  return bytes;
+}
+
 struct SchemaParts {
   std::string name;
+  std::string metadata;
   std::vector<ArrowSchema> children;
   std::vector<ArrowSchema*> child_pointers;
 };
@@ -139,14 +164,17 @@ void release_schema(ArrowSchema* schema) {
   schema->release = nullptr;
 }
 
-ArrowSchema make_schema(const char* format, std::string name, std::vector<ArrowSchema> children) {
+ArrowSchema make_schema(const char* format, std::string name, std::string metadata,
+                        std::vector<ArrowSchema> children) {
   auto parts = std::make_unique<SchemaParts>();
   parts->name = std::move(name);
+  parts->metadata = std::move(metadata);
   parts->children = std::move(children);
   for (ArrowSchema& child : parts->children) parts->child_pointers.push_back(&child);
   ArrowSchema schema{};
   schema.format = format;
   schema.name = parts->name.c_str();
+  if (!parts->metadata.empty()) schema.metadata = parts->metadata.data();
   schema.flags = ARROW_FLAG_NULLABLE;
   schema.n_children = static_cast<int64_t>(parts->children.size());
   schema.children = parts->child_pointers.data();
@@ -158,8 +186,9 @@ ArrowSchema make_schema(const char* format, std::string name, std::vector<ArrowS
 ArrowSchema table_schema() {
   std::vector<ArrowSchema> columns;
   for (const FieldDef& column : totals_fields())
-    columns.push_back(make_schema(format_of(column.type.kind), column.name, {}));
-  ArrowSchema schema = make_schema("+s", "", std::move(columns));
+    columns.push_back(
+        make_schema(format_of(column.type.kind), column.name, metadata_of(column), {}));
+  ArrowSchema schema = make_schema("+s", "", "", std::move(columns));
   schema.flags = 0;
   return schema;
 }
