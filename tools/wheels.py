@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Builds the wheels of the Python package, with the program in them, and tests them.
+"""Builds the wheels of the Python package and tests them. The program `tilecast` in them is code of the module.
 
     tools/wheels.py FOLDER [--arch x86_64 aarch64] [--python cp311=bookworm ...] [--glibc 2.28] [--no-test]
 
@@ -198,14 +198,12 @@ def write_wheel(path, files, epoch):
             archive.writestr(entry, content)
 
 
-def wheel_files(sources, info, module, program, licenses, tag):
+def wheel_files(sources, info, module, licenses, tag):
     files = {}
     for path in sorted((sources / "python/tilecast").rglob("*")):
         if path.is_file() and path.suffix in (".py", ".pyi", ".typed") or path.name == "py.typed":
             files[str(path.relative_to(sources / "python"))] = (path.read_bytes(), 0o644)
-    name = info.name.removesuffix(".dist-info")
     files[f"tilecast/{module.name}"] = (module.read_bytes(), 0o755)
-    files[f"{name}.data/scripts/tilecast"] = (program.read_bytes(), 0o755)
     for path in sorted(info.rglob("*")):
         if path.is_file() and path.name not in ("WHEEL", "RECORD"):
             files[f"{info.name}/{path.relative_to(info)}"] = (path.read_bytes(), 0o644)
@@ -227,18 +225,18 @@ def build_arch(work, python, sources, arch, options, epoch):
     folder = work / f"build-{arch}-{options.glibc}"
     pybind11 = output(python, "-c", "import pybind11; print(pybind11.get_include())")
     configure(python, zig, arch, sources, folder, "-DSKBUILD=2", "-DTILECAST_BUNDLED_HEADERS=ON", "-DCMAKE_UNITY_BUILD=ON",
-              "-DCMAKE_UNITY_BUILD_BATCH_SIZE=12", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG -ffunction-sections", "-DCMAKE_EXE_LINKER_FLAGS=-s -Wl,--gc-sections",
+              "-DCMAKE_UNITY_BUILD_BATCH_SIZE=12", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG -ffunction-sections",
               "-DCMAKE_MODULE_LINKER_FLAGS=-s -Wl,--gc-sections", f"-DTILECAST_PYTHON_MODULES={listed}", f"-DTILECAST_PYBIND11={pybind11}",
               "-DBUILD_TESTING=OFF", f"-DZLIB_INCLUDE_DIR={prefix}/include", f"-DZLIB_LIBRARY={prefix}/lib/libz.a",
               f"-DLIBLZMA_INCLUDE_DIR={prefix}/include", f"-DLIBLZMA_LIBRARY={prefix}/lib/liblzma.a", "-DLIBLZMA_HAS_AUTO_DECODER=ON",
               "-DLIBLZMA_HAS_EASY_ENCODER=ON", "-DLIBLZMA_HAS_LZMA_PRESET=ON")
-    build(python, folder, "tilecast", "tilecast_python_modules")
+    build(python, folder, "tilecast_python_modules")
     info = metadata(work, python, sources)
     wheels = []
     for tag, (suffix, _) in modules.items():
         name = f"{tag}-{tag}-manylinux_{options.glibc.replace('.', '_')}_{arch}"
         wheel = options.folder / f"{info.name.removesuffix('.dist-info')}-{name}.whl"
-        files = wheel_files(sources, info, folder / f"python/modules/_core.{suffix}.so", folder / "tilecast", prefix / "licenses", name)
+        files = wheel_files(sources, info, folder / f"python/modules/_core.{suffix}.so", prefix / "licenses", name)
         write_wheel(wheel, files, epoch)
         wheels.append(wheel)
     return wheels

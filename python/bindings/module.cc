@@ -94,4 +94,5 @@ PYBIND11_MODULE(_core, module) {
   add_handles(module);
   add_forecaster(module);
   add_questions(module);
+  add_program(module);
 }
