@@ -29,6 +29,8 @@ TOOLS = ["ziglang==0.17.1", "scikit-build-core==1.1.2", "pybind11==3.1.0", "audi
 DEBIAN_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 LIBRARIES = ["zlib", "xz-utils"]  # source packages
 LIBRARY_RELEASE = "bookworm"
+# The compilers are scripts, which each run writes: their content counts, not their time.
+CCACHE = {**os.environ, "CCACHE_COMPILERTYPE": "clang", "CCACHE_COMPILERCHECK": "content"}
 LARGEST_BYTES = 15e6  # what a wheel may have
 
 
@@ -108,12 +110,12 @@ def configure(python, zig, arch, source, build, *settings, generator="Ninja"):
         f"-DCMAKE_C_COMPILER={zig / 'cc'}", f"-DCMAKE_CXX_COMPILER={zig / 'c++'}", f"-DCMAKE_ASM_COMPILER={zig / 'cc'}",
         f"-DCMAKE_AR={zig / 'ar'}", f"-DCMAKE_RANLIB={zig / 'ranlib'}", "-DCMAKE_BUILD_TYPE=Release", "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
         *([f"-DCMAKE_C_COMPILER_LAUNCHER={launcher}", f"-DCMAKE_CXX_COMPILER_LAUNCHER={launcher}"] if launcher else []),
-        *crossing, *settings, stdout=subprocess.DEVNULL, env={**os.environ, "CCACHE_COMPILERTYPE": "clang"})
+        *crossing, *settings, stdout=subprocess.DEVNULL, env=CCACHE)
 
 
 def build(python, folder, *targets):
     run(python.parent / "cmake", "--build", folder, *(["--target", *targets] if targets else []), stdout=subprocess.DEVNULL,
-        env={**os.environ, "CCACHE_COMPILERTYPE": "clang"})
+        env=CCACHE)
 
 
 def libraries(work, python, zig, arch, glibc):
@@ -282,7 +284,7 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     python = tools(work)
     epoch = int(output("git", "log", "-1", "--format=%ct", cwd=ROOT))
-    os.environ["SOURCE_DATE_EPOCH"] = str(epoch)
+    os.environ["SOURCE_DATE_EPOCH"] = CCACHE["SOURCE_DATE_EPOCH"] = str(epoch)
     sources, archive = unpacked_sources(work, python)
     shutil.copy(archive, options.folder)
     for arch in options.arch:
