@@ -231,6 +231,7 @@ add_test(NAME price_page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/too
 add_test(NAME left_out_picture COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/left_out_picture.py)
 add_test(NAME public_surface COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/surface_test.py)
 set_tests_properties(public_surface PROPERTIES LABELS fast)
+add_test(NAME bill_of_materials COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/sbom.py --check)
 add_test(NAME layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_layers.py)
 set_tests_properties(layers PROPERTIES LABELS fast)
 add_test(NAME committed_errors COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_accuracy.py $<TARGET_FILE:tilecast>)

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""Writes the bill of materials of a release as CycloneDX 1.5 JSON: tools/sbom.py [FILE]
+"""Writes the bill of materials of a release as CycloneDX 1.5 JSON.
+
+    tools/sbom.py [FILE]
+    tools/sbom.py --check   that it lists every library that the build names
 
 Components are the libraries whose code is in the program, the package or the wheels, with the versions of Debian's packages that they are
 built from. A library that cmake or a tool names and this list does not is an error, so that the list cannot fall behind.
@@ -56,10 +59,18 @@ def components():
         yield {"type": "library", "bom-ref": name, "name": name, "version": version, "description": use, "licenses": [expression], "purl": kind}
 
 
-def document():
-    missing = named() - {word for *_, word in LIBRARIES.values()} - NOT_DISTRIBUTED
+def check():
+    names = named()
+    missing = names - {word for *_, word in LIBRARIES.values()} - NOT_DISTRIBUTED
     if missing:
         raise SystemExit(f"tools/sbom.py: {', '.join(sorted(missing))}: not in its lists of libraries")
+    gone = {word for *_, word in LIBRARIES.values()} - names - {"ziglang"}
+    if gone:
+        raise SystemExit(f"tools/sbom.py: {', '.join(sorted(gone))}: in its list, and the build does not name it")
+
+
+def document():
+    check()
     version = re.search(r"project\(tilecast VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text(encoding="utf-8"))[1]
     parts = list(components())
     itself = {"type": "application", "bom-ref": "tilecast", "name": "tilecast", "version": version, "licenses": [{"license": {"id": "Apache-2.0"}}]}
@@ -69,11 +80,14 @@ def document():
 
 
 def main():
+    if sys.argv[1:] == ["--check"]:
+        return check()
     text = json.dumps(document(), indent=1) + "\n"
     if len(sys.argv) > 1:
         Path(sys.argv[1]).write_text(text, encoding="utf-8")
     else:
         sys.stdout.write(text)
+    return None
 
 
 if __name__ == "__main__":

@@ -30,5 +30,8 @@ rm -r third_party/boost/usr
 for library in fmt:libfmt-dev nlohmann:nlohmann-json3-dev eigen:libeigen3-dev cli11:libcli11-dev; do
   cp "/usr/share/doc/${library#*:}/copyright" "third_party/${library%%:*}/LICENSE"
 done
-cp /usr/share/doc/libboost1*-dev/copyright third_party/boost/LICENSE
+# Of Boost's copyrights, two megabytes, the licence of the parts that are here.
+awk '/^ Boost Software License - Version 1.0/ {found = 1} found {if ($0 == "") exit; sub(/^ \.?/, ""); print}' \
+  /usr/share/doc/libboost1*-dev/copyright > third_party/boost/LICENSE
+grep -q "WITHOUT WARRANTY" third_party/boost/LICENSE
 "${TILECAST_PYTHON:-python3}" -m build --sdist --outdir "$out"
