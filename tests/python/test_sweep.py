@@ -262,7 +262,7 @@ class Engines(unittest.TestCase):
         from pyspark.sql import SparkSession
         os.environ["PYSPARK_PYTHON"] = sys.executable
         session = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false") \
-            .config("spark.ui.showConsoleProgress", "false").config("spark.executorEnv.PYTHONPATH", os.environ.get("PYTHONPATH", "")).getOrCreate()
+            .config("spark.ui.showConsoleProgress", "false").config("spark.executorEnv.PYTHONPATH", os.path.dirname(os.path.dirname(tilecast.__file__))).getOrCreate()
         session.sparkContext.setLogLevel("OFF")
         self.addCleanup(session.stop)
         self.check("spark", "pyspark.daemon")
