@@ -1,5 +1,6 @@
 """tilecast.sweep into Parquet: one row for each point, whatever dies, and the same rows by every engine."""
 import glob
+import importlib
 import os
 import pathlib
 import shutil
@@ -252,7 +253,7 @@ class Engines(unittest.TestCase):
         self.check("ray", "ray::", workers=2, engine={"num_cpus": 1, "include_dashboard": False})
         import ray.data
         rows = {"batch": [1, 2, 3]}
-        data = tilecast_ray().forecast(ray.data.from_items([{"batch": batch} for batch in rows["batch"]]), model="gpt2", gpu="H100")
+        data = importlib.import_module("tilecast.ray").forecast(ray.data.from_items([{"batch": batch} for batch in rows["batch"]]), model="gpt2", gpu="H100")
         found = sorted(data.take_all(), key=lambda row: row["batch"])
         self.assertEqual([row["latency_s"] for row in found], tilecast.forecast_many(rows, model="gpt2", gpu="H100")["latency_s"])
 
@@ -266,22 +267,17 @@ class Engines(unittest.TestCase):
         session.sparkContext.setLogLevel("OFF")
         self.addCleanup(session.stop)
         self.check("spark", "pyspark.daemon")
-        import tilecast.spark
+        spark = importlib.import_module("tilecast.spark")
         frame = session.createDataFrame([(1,), (2,), (None,)], "batch long")
-        found = tilecast.spark.forecast(frame, model="gpt2", gpu="H100").collect()
+        found = spark.forecast(frame, model="gpt2", gpu="H100").collect()
         expected = tilecast.forecast_many({"batch": [1, 2, None]}, model="gpt2", gpu="H100")["latency_s"]
         self.assertEqual({row["batch"]: row["latency_s"] for row in found}, dict(zip([1, 2, None], expected)))
         with self.assertRaisesRegex(tilecast.InputError, "column 'bacth' is no option"):
-            tilecast.spark.forecast(frame.withColumnRenamed("batch", "bacth"))
+            spark.forecast(frame.withColumnRenamed("batch", "bacth"))
 
     @needs("pyarrow", "distributed")
     def test_dask(self):
         self.check("dask", "spawn_main", workers=2)
-
-
-def tilecast_ray():
-    import tilecast.ray
-    return tilecast.ray
 
 
 if __name__ == "__main__":
