@@ -27,7 +27,7 @@ endif()
 pybind11_add_module(tilecast_core MODULE NO_EXTRAS
   python/bindings/arrow_export.cc python/bindings/arrow_import.cc python/bindings/errors.cc
   python/bindings/module.cc python/bindings/options.cc python/bindings/pass.cc python/bindings/questions.cc
-  python/bindings/records.cc python/bindings/table.cc python/bindings/views.cc)
+  python/bindings/records.cc python/bindings/sweep.cc python/bindings/table.cc python/bindings/views.cc)
 target_include_directories(tilecast_core PRIVATE python)
 target_link_libraries(tilecast_core PRIVATE tilecast_command fmt::fmt)
 # The symbols of the library are of no use to others; without them, the module is loaded faster.
