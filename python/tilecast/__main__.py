@@ -90,7 +90,8 @@ def _sweep(arguments) -> int:
     from . import sweep
     summary = sweep(arguments.spec, on=arguments.on, out=arguments.output, workers=arguments.workers, chunk_rows=arguments.chunk_rows,
                     engine=json.loads(arguments.engine), quiet=arguments.quiet)
-    print(f"{summary.rows:,} rows in {summary.out}, {summary.computed_rows:,} of them by this run in {summary.seconds:.1f} s")
+    refused = f" ({summary.rejected:,} points refused by its conditions)" if summary.rejected else ""
+    print(f"{summary.rows:,} rows{refused} in {summary.out}, {summary.computed_rows:,} of them by this run in {summary.seconds:.1f} s")
     if summary.failures:
         print(f"tilecast: {summary.failures:,} rows failed, see 'error'. The first: {summary.first_error}", file=sys.stderr)
     return 1 if summary.failures else 0

@@ -1,6 +1,7 @@
 """tilecast.sweep into Parquet: one row for each point, whatever dies, and the same rows by every engine."""
 import glob
 import importlib
+import json
 import os
 import pathlib
 import shutil
@@ -16,6 +17,8 @@ import tilecast
 from support import needs
 
 ROWS = {"model": ["gpt2", "nope", "resnet-50"] * 40, "gpu": "H100", "batch": [1 + i % 7 for i in range(120)], "dtype": None}
+SPEC = {"model": ["gpt2"], "gpu": ["H100"], "batch": {"from": 1, "to": 5}, "where": "batch < 4",
+        "draw": {"count": 4, "seed": 3, "columns": {"parameters": {"memory_bytes_per_s": {"from": 1e12, "to": 4e12}}}}}
 
 
 def parts(folder) -> dict:
@@ -186,12 +189,44 @@ class Sweeps(unittest.TestCase):
         self.assertEqual((summary.rows, summary.computed_rows), (20000, 20000 - 500 * there))
         self.assertEqual(sorted(summary.table(["index"])["index"].to_pylist()), list(range(20000)))
 
+    def test_points_of_a_spec(self):
+        """The rows of `tilecast sweep`, by place; those that conditions refuse are none."""
+        import csv
+        summary = self.sweep(SPEC, chunk_rows=5)
+        self.assertEqual((summary.rows, summary.rejected, summary.failures), (12, 8, 0))
+        self.assertEqual((self.out / "_SUCCESS").read_text(), '{"rows": 12, "failures": 0, "rejected": 8}')
+        self.assertEqual(len(parts(self.out)), 4)
+        spec, file = self.out.with_name("spec.json"), self.out.with_name("out.csv")
+        spec.write_text(json.dumps(SPEC))
+        tilecast.sweep(spec, output_file=file)
+        with open(file) as lines:
+            expected = {int(row["index"]): float(row["latency_s"]) for row in csv.DictReader(lines)}
+        table = summary.table()
+        self.assertEqual(dict(zip(table["index"].to_pylist(), table["latency_s"].to_pylist())), expected)
+        self.assertEqual(table.schema.field("parameters.memory_bytes_per_s").metadata[b"unit"], b"bytes/s")
+        for other in (spec, tilecast.SweepSpec(SPEC)):
+            self.assertEqual(self.sweep(other, chunk_rows=5).computed_rows, 0)
+        with self.assertRaisesRegex(tilecast.InputError, "`seq`: options of a sweep are in its spec"):
+            self.sweep(spec, seq=3)
+        # Few points of a spec can all be refused.
+        nothing = self.sweep({**SPEC, "where": "batch > 9"}, out=self.out.with_name("none"))
+        self.assertEqual((nothing.rows, nothing.rejected), (0, 20))
+
     def test_the_command_line_of_python(self):
         spec = self.out.with_name("spec.json")
         spec.write_text('{"nonsense": 1}')
-        result = subprocess.run([sys.executable, "-m", "tilecast", "sweep", str(spec), "-o", str(self.out)], capture_output=True, text=True)
+        command = [sys.executable, "-m", "tilecast", "sweep", str(spec), "-o", str(self.out)]
+        result = subprocess.run(command, capture_output=True, text=True)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("spec.json", result.stderr)
+        self.assertIn("spec.json:1", result.stderr)
+        spec.write_text(json.dumps(SPEC))
+        result = subprocess.run(command, capture_output=True, text=True)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertRegex(result.stdout, r"^12 rows \(8 points refused by its conditions\) in .*, 12 of them by this run in ")
+        spec.write_text(json.dumps({"model": ["gpt2"], "gpu": ["T4"], "dtype": ["fp8"]}))
+        result = subprocess.run([*command[:-1], str(self.out.with_name("f"))], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("1 rows failed, see 'error'. The first:", result.stderr)
 
     def test_import_loads_no_engine(self):
         program = "import sys, tilecast; print([m for m in ('pyarrow', 'ray', 'pyspark', 'dask', 'optuna', 'typing_extensions') if m in sys.modules])"
