@@ -130,10 +130,10 @@ ArrowArray make_batch(const Rows& rows) {
 }
 
 /// The unit and the meaning of a column, as the C data interface encodes metadata.
-std::string metadata_of(const FieldDef& column) {
+std::string metadata_of(const ExportedTable::Column& column) {
   std::vector<std::pair<std::string, std::string>> entries;
-  if (!std::string_view(column.unit).empty()) entries.emplace_back("unit", column.unit);
-  entries.emplace_back("doc", column.doc);
+  if (!column.unit.empty()) entries.emplace_back("unit", column.unit);
+  if (!column.doc.empty()) entries.emplace_back("doc", column.doc);
   std::string bytes;
   const auto add_whole = [&bytes](size_t value) {
     const auto whole = static_cast<int32_t>(value);
@@ -185,16 +185,9 @@ ArrowSchema make_schema(const char* format, std::string name, std::string metada
 
 ArrowSchema table_schema(const ExportedTable& table) {
   std::vector<ArrowSchema> columns;
-<<<<<<< HEAD
-  for (const FieldDef& column : totals_fields())
-    columns.push_back(
-        make_schema(format_of(column.type.kind), column.name, metadata_of(column), {}));
-  ArrowSchema schema = make_schema("+s", "", "", std::move(columns));
-=======
   for (const ExportedTable::Column& column : table.columns)
-    columns.push_back(make_schema(format_of(column.kind), column.name, {}));
-  ArrowSchema schema = make_schema("+s", "", std::move(columns));
->>>>>>> h2
+    columns.push_back(make_schema(format_of(column.kind), column.name, metadata_of(column), {}));
+  ArrowSchema schema = make_schema("+s", "", "", std::move(columns));
   schema.flags = 0;
   return schema;
 }

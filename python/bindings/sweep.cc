@@ -94,6 +94,8 @@ py::capsule stream_of(const std::shared_ptr<SpecRows>& rows) {
   for (const SweepColumn& column : rows->spec->columns())
     exported->columns.push_back({.name = table_name(column),
                                  .kind = kind_of(column.values.type()),
+                                 .unit = column.unit,
+                                 .doc = {},
                                  .get = [rows, &column](size_t row) {
                                    return value_at(*rows->spec, column, rows->points[row]);
                                  }});

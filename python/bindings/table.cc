@@ -146,9 +146,11 @@ py::capsule to_stream(const Table& table) {
   exported->rows = table->rows.size();
   for (const FieldDef& field : totals_fields())
     exported->columns.push_back(
-        {.name = field.name, .kind = field.type.kind, .get = [table, &field](size_t row) {
-           return field.get(&table->of_row(row));
-         }});
+        {.name = field.name,
+         .kind = field.type.kind,
+         .unit = std::string(field.unit),
+         .doc = std::string(field.doc),
+         .get = [table, &field](size_t row) { return field.get(&table->of_row(row)); }});
   return export_table(std::move(exported));
 }
 

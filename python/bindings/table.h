@@ -55,6 +55,7 @@ struct ExportedTable {
   struct Column {
     std::string name;
     FieldKind kind = FieldKind::kText;
+    std::string unit = {}, doc = {};  ///< metadata of the column; "": none
     std::function<Value(size_t row)> get;
   };
   std::vector<Column> columns;
