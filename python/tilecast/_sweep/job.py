@@ -114,7 +114,8 @@ def _option_metadata() -> dict:
 
 
 def _described(field: pyarrow.Field, name: str) -> pyarrow.Field:
-    return pyarrow.field(name, field.type, True, field.metadata or _option_metadata().get(field.name))
+    own = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+    return pyarrow.field(name, field.type, True, {**_option_metadata().get(field.name, {}), **own})
 
 
 def combined(rows: pyarrow.Table, results: pyarrow.Table) -> pyarrow.Table:
