@@ -79,6 +79,7 @@ tilecast_test_program(profile_tests SMALL SOURCES ${profile_tests} USES tilecast
 # All fuzz targets on their seeds.
 include(cmake/fuzz_targets.cmake)
 set(accepts_all_onnx --all)  # every seed is translated
+set(accepts_all_sweep --all)
 foreach(target IN LISTS fuzz_targets)
   add_executable(corpus_${target} tests/fuzz/fuzz_${target}.cc tests/fuzz/run_corpus.cc)
   target_link_libraries(corpus_${target} PRIVATE ${fuzz_uses_${target}})

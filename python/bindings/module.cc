@@ -113,6 +113,7 @@ PYBIND11_MODULE(_core, module) {
   add_pass();
   add_result_views();
   add_table(module);
+  add_sweep(module);
   add_handles(module);
   add_forecaster(module);
   add_questions(module);

@@ -27,7 +27,7 @@ except ImportError as error:
     ) from None
 
 from ._core import (  # noqa: E402
-    Forecaster, ForecastTable, __version__, allocate, calibrate, calibrate_pairs, clusters, collective, compare, compare_gpus, data_file, doctor,
+    Forecaster, ForecastTable, SweepSpec, __version__, allocate, calibrate, calibrate_pairs, clusters, collective, compare, compare_gpus, data_file, doctor,
     evaluate, forecast, gpus, kernel, load_gpu, memory_timeline, models, occupancy, ops, options, plan, power_timeline, shard, share, step_operations, suggest_kernels,
     trace_timeline, train, tune,
 )
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from ._sweep import SweepSummary
 
 __all__ = [
-    "Error", "ForecastTable", "Forecaster", "InputError", "InternalError", "IoError", "NotFoundError", "UnsupportedError",
+    "Error", "ForecastTable", "Forecaster", "InputError", "InternalError", "IoError", "NotFoundError", "SweepSpec", "UnsupportedError",
     "__version__", "allocate", "calibrate", "calibrate_pairs", "clusters", "collective", "compare", "compare_gpus", "data_file", "doctor", "evaluate", "explore",
     "forecast", "forecast_many", "gpus", "kernel", "load_gpu", "load_model", "memory_timeline", "models", "occupancy", "ops", "options", "plan", "power_timeline", "shard", "share", "step_operations",
     "suggest_kernels", "sweep", "trace", "trace_timeline", "train", "tune",
@@ -84,7 +84,8 @@ def sweep(spec, *, on=None, out=None, **options):
         tilecast.sweep({"model": [...], "gpu": [...], "batch": [...]}, out="many.parquet")
         tilecast.sweep("spec.json", on="ray", out="s3://bucket/many.parquet")
 
-    spec: a table as forecast_many takes it, the path of a spec, or a spec as a dict.
+    spec: a table as forecast_many takes it, or a SweepSpec or the path of its file. A dict of lists is a table; with `parameters`, `zip`,
+        `draw`, `where` or a range it is a spec.
     on: "local" (threads of this process), "ray", "spark" or "dask"; the rows are the same, bit for bit.
     out: a path or URI that pyarrow.fs knows; all workers must see it. One that a killed run left is continued; one of another question is
         an InputError. Parts are part-00000.parquet, ..., each complete; `_SUCCESS` is there when all are. The types and units of columns

@@ -80,6 +80,32 @@ class ForecastTable:
     def to_dict(self) -> dict[str, list[Any]]: ...
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
 
+class SweepSpecColumn:
+    """A column of a sweep's spec."""
+    name: str
+    """an option, or parameters.NAME for a number of the device"""
+    type: str
+    """integer, number or text"""
+    unit: str
+
+class SweepRows:
+    """Points of a sweep: a table of options, as forecast_many takes it."""
+    indices: list[int]
+    rejected: int
+    """points that the spec's conditions refuse"""
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class SweepSpec:
+    """The points of a sweep: of a file, its text, or a dict with its content."""
+    size: int
+    """with the points that its conditions refuse"""
+    columns: Sequence[SweepSpecColumn]
+    text: str
+    def __init__(self, spec: Path | Mapping[str, Any]) -> None: ...
+    def __len__(self) -> int: ...
+    def rows(self, first: int = 0, count: int = ...) -> SweepRows: ...
+
 class Option:
     """An option of a forecast."""
     name: str

@@ -23,7 +23,7 @@ from ._sweep.job import Report, forecast_table, run_chunk
 # With the master `local[N]` Spark repeats no task; what is missing after a failed job is asked for once more.
 _JOBS = 3
 _BETWEEN_POLLS_S = 0.2
-_REPORTS = "chunk long, rows long, failures long, first_error string, error string, error_kind string"
+_REPORTS = "chunk long, rows long, failures long, rejected long, first_error string, error string, error_kind string"
 # Rows of a forecast of a DataFrame: as of a chunk of a sweep.
 _ROWS_TOGETHER = 65_536
 
@@ -83,7 +83,7 @@ def _one_job(session, job, chunks, progress, threads):
     while collected.thread.is_alive():
         collected.thread.join(_BETWEEN_POLLS_S)
         done = min(_finished_tasks(context, group), len(chunks))
-        progress.at(before + sum(job.rows_in(chunk) for chunk in chunks[:done]))
+        progress.at(before + sum(job.points_in(chunk) for chunk in chunks[:done]))
     return [Report(**row.asDict()) for row in collected.rows], collected.error
 
 

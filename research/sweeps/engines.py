@@ -111,7 +111,10 @@ def run(table: Path, engine: str, out: Path, at_parts=None, act=None) -> dict:
     """A run of a driver; `act(driver, processes)` once there are so many parts."""
     command = [sys.executable, __file__, "--drive", str(table), engine, str(out)]
     start = time.monotonic()
-    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True)
+    # Executors start in folders of their own.
+    paths = os.pathsep.join(os.path.abspath(path) for path in os.environ.get("PYTHONPATH", "").split(os.pathsep) if path)
+    driver = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+                              env={**os.environ, "PYTHONPATH": paths})
     processes = Processes(driver.pid)
     while driver.poll() is None:
         lines = processes.look()

@@ -21,24 +21,26 @@ except ImportError as error:
     raise ImportError("tilecast.sweep with `out` writes Parquet and needs pyarrow: pip install 'tilecast[sweep]'") from error
 
 from . import columns as _columns
-from .job import FINISHED, INPUT, MANIFEST, Job, Report, default_chunk_rows, hash_of, hash_of_file, part_name, read_report, spec_of
+from .job import FINISHED, INPUT, MANIFEST, Job, Report, default_chunk_rows, hash_of, hash_of_file, part_name, read_report
 from .progress import Progress
 from .store import Store
 
 ENGINES = ("local", "ray", "spark", "dask")
 _MANIFEST_VERSION = 1
+_SPEC_KEYS = {"parameters", "zip", "draw", "where"}
 
 
 @dataclasses.dataclass(frozen=True)
 class SweepSummary:
     """What a sweep wrote.
 
-    out: the folder. rows, failures: all of them, and those with an `error`. computed_rows: those of this run. seconds: of this run;
+    out: the folder. rows, failures: all of them, and those with an `error`. rejected: points of a spec that its conditions refuse. computed_rows: those of this run. seconds: of this run;
     rows_per_s: computed_rows in a second of it. first_error: of the row with the least place among the failures; "" without any.
     """
     out: str
     rows: int
     failures: int
+    rejected: int
     computed_rows: int
     seconds: float
     rows_per_s: float
@@ -55,7 +57,7 @@ class SweepSummary:
         return table if columns is None else table.select(list(columns))
 
     def to_dict(self) -> dict:
-        return {name: getattr(self, name) for name in ("out", "rows", "failures", "computed_rows", "seconds", "rows_per_s", "first_error")}
+        return {name: getattr(self, name) for name in ("out", "rows", "failures", "rejected", "computed_rows", "seconds", "rows_per_s", "first_error")}
 
 
 def _engine(on: str):
@@ -68,10 +70,10 @@ def _engine(on: str):
 
 
 def _is_spec(source) -> bool:
-    if isinstance(source, (str, os.PathLike)):
+    """A dict of lists is a table; with a key that only specs have, or a range, it is a spec."""
+    if isinstance(source, (str, os.PathLike, _core.SweepSpec)):
         return True
-    # A table given as a dict has lists of the same length or single values; a spec says so.
-    return isinstance(source, dict) and bool({"parameters", "grid", "zip", "random", "points", "lists", "devices"} & set(source))
+    return isinstance(source, dict) and (bool(_SPEC_KEYS & set(source)) or any(isinstance(value, dict) and "from" in value for value in source.values()))
 
 
 def _named_files(words) -> dict:
@@ -104,24 +106,17 @@ def _of_table(source, options: dict) -> tuple:
              for word in table[name].unique().to_pylist()]
     question = {"columns": {name: str(table[name].type) for name in table.column_names}, "rows": table.num_rows,
                 "content": _columns.content_hash(table), "files": _named_files(words)}
-    return question, _columns.alike_together(table), None, ""
+    return question, _columns.alike_together(table), None
 
 
 def _of_spec(source, options: dict) -> tuple:
     if options:
         raise InputError(f"`{next(iter(options))}`: options of a sweep are in its spec")
-    if isinstance(source, dict):
-        text, where = json.dumps(source), "the spec"
-    else:
-        where = os.fspath(source)
-        try:
-            with open(source, encoding="utf-8") as file:
-                text = file.read()
-        except OSError as error:
-            raise _errors.NotFoundError(f"{where}: {error.strerror}") from error
-    spec = spec_of(text, where)
-    question = {"columns": list(spec.columns), "rows": spec.size, "content": hash_of(json.loads(text)), "files": _named_files(_words_in(json.loads(text)))}
-    return question, None, text, where
+    spec = source if isinstance(source, _core.SweepSpec) else _core.SweepSpec(source)
+    content = json.loads(spec.text)
+    question = {"columns": {column.name: column.type for column in spec.columns}, "rows": spec.size, "content": hash_of(content),
+                "files": _named_files(_words_in(content))}
+    return question, None, spec.text
 
 
 def _difference(old: dict, new: dict) -> str:
@@ -161,7 +156,7 @@ def _input_bytes(table: pyarrow.Table, chunk_rows: int):
 
 def _prepare(source, store: Store, chunk_rows, options: dict, weights: str, calibration: str) -> Job:
     """Checks the question and writes the manifest, and for a table its rows."""
-    question, table, spec, where = (_of_spec if _is_spec(source) else _of_table)(source, options)
+    question, table, spec = (_of_spec if _is_spec(source) else _of_table)(source, options)
     rows = question["rows"]
     chunk_rows = int(chunk_rows or default_chunk_rows(rows, question["columns"]))
     if chunk_rows < 1:
@@ -171,7 +166,7 @@ def _prepare(source, store: Store, chunk_rows, options: dict, weights: str, cali
     store.create()
     _check_manifest(store, manifest)
     store.remove_unfinished()
-    job = Job(store, hash_of(manifest), rows, chunk_rows, spec, where, weights, calibration)
+    job = Job(store, hash_of(manifest), rows, chunk_rows, spec, weights, calibration)
     names = set(store.names())
     if any(part_name(chunk) not in names for chunk in range(job.chunks)):
         store.remove(FINISHED)
@@ -193,8 +188,8 @@ def _run(job: Job, engine, workers, quiet: bool, settings: dict) -> tuple:
     names = set(job.store.names())
     reports = {chunk: read_report(job, chunk) for chunk in range(job.chunks) if part_name(chunk) in names}
     missing = [chunk for chunk in range(job.chunks) if chunk not in reports]
-    done = sum(report.rows for report in reports.values())
-    progress, computed, failed = Progress(job.rows, done, quiet), 0, None
+    done = sum(job.points_in(chunk) for chunk in reports)
+    progress, computed, failed = Progress(job.points, done, quiet), 0, None
     if missing:
         running = engine.run(job, missing, progress, workers, **settings)
         try:
@@ -206,7 +201,8 @@ def _run(job: Job, engine, workers, quiet: bool, settings: dict) -> tuple:
                     continue
                 reports[report.chunk] = report
                 computed += report.rows
-                progress.at(done + computed)
+                done += job.points_in(report.chunk)
+                progress.at(done)
         finally:
             running.close()
             progress.end()
@@ -228,15 +224,15 @@ def sweep(source, *, on="local", out, filesystem=None, workers=None, chunk_rows=
     store = Store(out, filesystem)
     job = _prepare(source, store, chunk_rows, options, os.fspath(weights or ""), os.fspath(calibration or ""))
     reports, computed = _run(job, runs, workers, quiet, dict(engine or {}))
-    failures = sum(report.failures for report in reports.values())
+    rows, failures, rejected = (sum(getattr(report, name) for report in reports.values()) for name in ("rows", "failures", "rejected"))
     if FINISHED not in store.names():
-        store.write(FINISHED, json.dumps({"rows": job.rows, "failures": failures}).encode())
+        store.write(FINISHED, json.dumps({"rows": rows, "failures": failures, "rejected": rejected}).encode())
     store.remove(INPUT)
     store.remove_unfinished()
     seconds = time.monotonic() - start
     first = min((report for report in reports.values() if report.failures), key=lambda report: report.chunk, default=Report(0))
-    return SweepSummary(store.shown, job.rows, failures, computed, seconds, computed / seconds if seconds > 0 else 0.0, first.first_error,
-                        filesystem)
+    return SweepSummary(store.shown, rows, failures, rejected, computed, seconds, computed / seconds if seconds > 0 else 0.0,
+                        first.first_error, filesystem)
 
 
 __all__ = ["ENGINES", "SweepSummary", "sweep", "UnsupportedError"]

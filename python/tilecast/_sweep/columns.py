@@ -45,7 +45,7 @@ def _from_mapping(source) -> pyarrow.Table:
     rows = next(iter(sizes.values()), 1)
     for name, size in sizes.items():
         if size != rows:
-            raise InputError(f"column '{name}' has {size} rows; expected {rows}")
+            raise InputError(f"column '{name}' has {size} rows; expected {rows}; all combinations of lists are a spec: tilecast.SweepSpec(...)")
     return with_constants(pyarrow.table(columns), {name: source[name] for name in source.keys() if name not in columns}, rows)
 
 
@@ -116,7 +116,9 @@ def alike_together(table: pyarrow.Table) -> pyarrow.Table:
 
     Equal rows are then in one chunk, where they are forecast once, and the graphs of a chunk are few.
     """
-    order = [name for name in table.column_names if name not in ("batch", "gpu")] + [name for name in ("batch", "gpu") if name in table.column_names]
+    def rank(name):
+        return 3 if name == "gpu" else 2 if name.startswith("parameters.") else 1 if name == "batch" else 0
+    order = sorted(table.column_names, key=rank)
     key, size = pyarrow.repeat(pyarrow.scalar(0, pyarrow.int64()), table.num_rows), 1
     for name in order:
         codes, count = (_sorted_codes if name == "batch" else _codes)(table[name])

@@ -23,10 +23,11 @@ _SLOW_COLUMNS = {"rate", "concurrency", "trace"}
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """Of one chunk. error: why it could not be done."""
+    """Of one chunk. rejected: points that the conditions of a spec refuse; error: why it could not be done."""
     chunk: int
     rows: int = 0
     failures: int = 0
+    rejected: int = 0
     first_error: str = ""
     error: str = ""
     error_kind: str = ""
@@ -36,25 +37,24 @@ class Report:
 class Job:
     """One sweep. Small, so that it can be sent to other processes.
 
-    spec: the text of a spec, or None where the rows are in the file `INPUT` of the folder, a record batch for each chunk.
+    points: rows, and those that the conditions of a spec refuse. spec: the text of a spec, or None where the rows are in the file `INPUT` of the folder, a record batch for each chunk.
     """
     store: Store
     sweep_id: str
-    rows: int
+    points: int
     chunk_rows: int
     spec: str | None
-    where: str
     weights: str
     calibration: str
-    options: dict = dataclasses.field(default_factory=dict)
 
     @property
     def chunks(self) -> int:
         """One at least: its part has the columns also where there are no rows."""
-        return max(1, -(-self.rows // self.chunk_rows))
+        return max(1, -(-self.points // self.chunk_rows))
 
-    def rows_in(self, chunk: int) -> int:
-        return min(self.chunk_rows, self.rows - chunk * self.chunk_rows)
+    def points_in(self, chunk: int) -> int:
+        """Rows, and those that the conditions of a spec refuse."""
+        return min(self.chunk_rows, self.points - chunk * self.chunk_rows)
 
 
 def part_name(chunk: int) -> str:
@@ -89,8 +89,8 @@ def forecaster_of(weights: str, calibration: str):
 
 
 @functools.lru_cache(maxsize=4)
-def spec_of(text: str, where: str):
-    return _core.SweepSpec(text, where)  # type: ignore[attr-defined]
+def spec_of(text: str):
+    return _core.SweepSpec(text)
 
 
 def rows_of(job: Job, chunk: int) -> pyarrow.Table:
@@ -98,9 +98,8 @@ def rows_of(job: Job, chunk: int) -> pyarrow.Table:
     if job.spec is None:
         with job.store.open(INPUT) as file, pyarrow.ipc.open_file(file) as reader:
             return pyarrow.Table.from_batches([reader.get_batch(chunk)])
-    first, count = chunk * job.chunk_rows, job.rows_in(chunk)
-    table = pyarrow.table(spec_of(job.spec, job.where).rows(first, count))
-    return table.add_column(0, INDEX, pyarrow.array(range(first, first + count), pyarrow.int64()))
+    rows = spec_of(job.spec).rows(chunk * job.chunk_rows, job.points_in(chunk))
+    return pyarrow.table(rows).add_column(0, INDEX, pyarrow.array(rows.indices, pyarrow.int64()))
 
 
 @functools.lru_cache(maxsize=1)
@@ -110,12 +109,13 @@ def _option_metadata() -> dict:
         entry = {"doc": option.help}
         if option.unit:
             entry["unit"] = option.unit
-        metadata.setdefault(option.name, entry)
+        metadata.setdefault(option.name.replace("-", "_"), entry)
     return metadata
 
 
 def _described(field: pyarrow.Field, name: str) -> pyarrow.Field:
-    return pyarrow.field(name, field.type, True, _option_metadata().get(field.name))
+    own = {key.decode(): value.decode() for key, value in (field.metadata or {}).items()}
+    return pyarrow.field(name, field.type, True, {**_option_metadata().get(field.name, {}), **own})
 
 
 def combined(rows: pyarrow.Table, results: pyarrow.Table) -> pyarrow.Table:
@@ -137,7 +137,7 @@ def forecast_table(table: pyarrow.Table, *, weights: str = "", calibration: str 
 
 
 def _write(job: Job, chunk: int, table: pyarrow.Table, report: Report) -> None:
-    footer = {"sweep": job.sweep_id, "chunk": chunk, "failures": report.failures, "first_error": report.first_error}
+    footer = {"sweep": job.sweep_id, "chunk": chunk, "failures": report.failures, "rejected": report.rejected, "first_error": report.first_error}
     table = table.replace_schema_metadata({_FOOTER: json.dumps(footer, sort_keys=True)})
     sink = pyarrow.BufferOutputStream()
     pyarrow.parquet.write_table(table, sink, compression="zstd", row_group_size=job.chunk_rows)
@@ -150,7 +150,7 @@ def run_chunk(job: Job, chunk: int, threads: int = 1) -> Report:
         rows = rows_of(job, chunk)
         results = pyarrow.table(forecaster_of(job.weights, job.calibration).forecast_many(rows.drop_columns([INDEX]), threads=threads))
         errors = results["error"].drop_null()
-        report = Report(chunk, rows.num_rows, len(errors), errors[0].as_py() if len(errors) else "")
+        report = Report(chunk, rows.num_rows, len(errors), job.points_in(chunk) - rows.num_rows, errors[0].as_py() if len(errors) else "")
         _write(job, chunk, combined(rows, results), report)
         return report
     except Error as error:
@@ -168,6 +168,6 @@ def read_report(job: Job, chunk: int) -> Report:
             footer = json.loads(metadata.metadata[_FOOTER])
         except (pyarrow.ArrowException, KeyError, TypeError, ValueError) as error:
             raise IoError(f"{job.store.shown}: '{name}' is damaged ({error}); remove it and run again") from error
-    if footer["sweep"] != job.sweep_id or footer["chunk"] != chunk or metadata.num_rows != job.rows_in(chunk):
+    if footer["sweep"] != job.sweep_id or footer["chunk"] != chunk or metadata.num_rows + footer["rejected"] != job.points_in(chunk):
         raise InputError(f"{job.store.shown}: '{name}' is of another sweep; remove it and run again")
-    return Report(chunk, metadata.num_rows, footer["failures"], footer["first_error"])
+    return Report(chunk, metadata.num_rows, footer["failures"], footer["rejected"], footer["first_error"])
