@@ -16,6 +16,7 @@ struct QueryBlocks {
   double tiles;      ///< of all sequences and heads
   double rows;       ///< (query, head) pairs of one tile that are computed
   double positions;  ///< query positions in one tile
+  double of_head;    ///< tiles one after the other along the queries
 };
 
 bool has_mma_sync(const Chip& chip) {
@@ -56,11 +57,12 @@ int64_t query_tile(const Attention& a, const Chip& chip, const Conditions& condi
 QueryBlocks blocks_of(const Attention& a, bool packs, int64_t tile, const AttentionConstants& c) {
   const int64_t few = std::min(c.few_query_tile, tile);
   const auto cut = [&](int64_t rows, double heads, double rows_per_position) {
-    return QueryBlocks{.tiles = static_cast<double>(a.batch) * heads *
-                                static_cast<double>(ceil_divide(rows, tile)),
+    const auto of_head = static_cast<double>(ceil_divide(rows, tile));
+    return QueryBlocks{.tiles = static_cast<double>(a.batch) * heads * of_head,
                        .rows = static_cast<double>(rows <= few ? few : tile),
                        .positions = std::min(static_cast<double>(a.queries),
-                                             static_cast<double>(tile) / rows_per_position)};
+                                             static_cast<double>(tile) / rows_per_position),
+                       .of_head = of_head};
   };
   const QueryBlocks plain = cut(a.queries, static_cast<double>(a.heads), 1);
   const int64_t group = std::max<int64_t>(1, a.heads / a.kv_heads);
@@ -202,6 +204,24 @@ const DecodeIntake& intake_of(const Chip& chip) {
   }
 }
 
+/// How alike the keys are that blocks see: 1 where all see as many (one tile of queries, no causal
+/// mask, or a long prefix or short window), 0 where they see half of the longest on average, as in
+/// a long prompt of its own. Of whole tiles: it changes with their number alone.
+double evenness(const Attention& a, const QueryBlocks& blocks) {
+  constexpr double kHalf = 0.5;
+  const auto past = static_cast<double>(a.keys - a.queries);
+  const double queries = blocks.of_head * blocks.positions;
+  double most = past + queries;
+  double mean = a.causal ? past + (queries + blocks.positions) / 2 : most;
+  const auto window = static_cast<double>(a.window);
+  if (window > 0 && window < most) {
+    const double unseen = std::max(0.0, window - past);
+    mean = std::min(mean, blocks.positions + window - unseen * unseen / (2 * queries));
+    most = std::min(most, blocks.positions + window);
+  }
+  return ramp(mean / most, kHalf, 1);
+}
+
 /// Cycles of all blocks on the SMs.
 double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chip& chip,
                              const Conditions& conditions) {
@@ -221,13 +241,9 @@ double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chi
   const double p = c.overlap_exponent;
   const double uneven = std::pow(std::pow(work, p) + std::pow(longest, p), 1 / p);
   if (!has_mma_sync(chip) || a.backward) return uneven;
-  // Blocks that see as many keys as the others (of chunks after a prefix, of encoders, within a
-  // window) end together: the SMs take whole waves of them. In a prompt of its own a block sees
-  // half as many on average as the longest.
-  constexpr double kUneven = 0.5;
-  const double even = ramp(mean / most, kUneven, 1);
+  // Blocks that see as many keys as the others end together: the SMs take whole waves of them.
   const double of_block = blocks.rows * most * (waves < 1 ? alone : cycles) + start;
-  return std::lerp(uneven, std::max(1.0, std::ceil(waves)) * of_block, even);
+  return std::lerp(uneven, std::max(1.0, std::ceil(waves)) * of_block, evenness(a, blocks));
 }
 
 }  // namespace
