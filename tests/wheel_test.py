@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 """Checks an installed wheel: the program on the environment's path, the time of `import tilecast`, the tests of the package.
 
-    tests/wheel_test.py ENVIRONMENT     run by the Python of that virtual environment
+    tests/wheel_test.py ENVIRONMENT [IMPORT_MS]     run by the Python of that virtual environment
+
+IMPORT_MS: what `import tilecast` may take of a processor, 5; a machine that others use at the same time needs more.
 """
 import json
 import os
@@ -9,9 +11,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-LONGEST_IMPORT_S = 5e-3
 TRIES = 15
-IMPORT = "import time; start = time.perf_counter(); import tilecast; print(time.perf_counter() - start)"
+IMPORT = "import time; start = time.process_time(); import tilecast; print(time.process_time() - start)"
 
 
 def output(*command, **options):
@@ -20,6 +21,7 @@ def output(*command, **options):
 
 def main():
     environment = Path(sys.argv[1]).resolve()
+    longest_ms = float(sys.argv[2]) if len(sys.argv) > 2 else 5
     python, program = str(environment / "bin/python"), str(environment / "bin/tilecast")
     print(output(program, "--version").strip())
     words = ("forecast", "gpt2_large", "--gpu", "H100", "--mode", "training", "--batch", "4")
@@ -27,11 +29,11 @@ def main():
     call = "import tilecast; print(tilecast.forecast('gpt2_large', gpu='H100', mode='training', batch=4).latency_s)"
     assert float(output(python, "-I", "-c", call)) == asked, "Python and the program differ"
     # Of several, the fastest: other programs of the machine only add time.
-    fastest = min(float(output(python, "-I", "-c", IMPORT)) for _ in range(TRIES))
-    assert fastest <= LONGEST_IMPORT_S, f"import tilecast takes {fastest * 1e3:.1f} ms"
+    fastest_ms = min(float(output(python, "-I", "-c", IMPORT)) for _ in range(TRIES)) * 1e3
+    assert fastest_ms <= longest_ms, f"import tilecast takes {fastest_ms:.1f} ms"
     tests = Path(__file__).resolve().parent / "python"
     subprocess.run([python, "-m", "unittest", "discover", "-q", "-s", str(tests)], check=True, cwd="/", env={**os.environ, "TILECAST_PROGRAM": program})
-    print(f"wheel: Python {sys.version.split()[0]}, import tilecast {fastest * 1e3:.1f} ms, tests pass")
+    print(f"wheel: Python {sys.version.split()[0]}, import tilecast {fastest_ms:.1f} ms, tests pass")
 
 
 if __name__ == "__main__":

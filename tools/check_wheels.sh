@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the wheels of this machine's architecture in fresh Debian roots that have Python and venv, no compiler and no other package:
 # 3.9 on Debian 11 (glibc 2.31), 3.11 on Debian 12, 3.13 on Debian 13; and runs tests/wheel_test.py there. Needs root.
-#   tools/check_wheels.sh FOLDER_OF_THE_WHEELS [folder for the roots]
+#   tools/check_wheels.sh FOLDER_OF_THE_WHEELS [folder for the roots [IMPORT_MS]]
 set -eu
 cd "$(dirname "$0")/.."
 wheels=$(cd "$1" && pwd)
@@ -23,10 +23,10 @@ for pair in cp39:bullseye cp311:bookworm cp313:trixie; do
   cp -r tests/python tests/wheel_test.py tests/data "$root/root/tests/"
   cp -r data README.md docs "$root/root/"
   in_root "$root" '
-    ! command -v cc g++ > /dev/null
+    if command -v cc || command -v g++; then echo "the root has a compiler" >&2; exit 1; fi
     cd /root && python3 -m venv environment
     environment/bin/pip install -q --no-index --no-deps wheel/*.whl
-    environment/bin/python tests/wheel_test.py environment'
+    environment/bin/python tests/wheel_test.py environment '"${3:-5}"
   tested=$((tested + 1))
 done
 [ "$tested" -gt 0 ] || { echo "no wheel of this architecture in $wheels" >&2; exit 1; }
