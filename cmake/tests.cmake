@@ -4,7 +4,7 @@ include(GoogleTest)
 # The unit tests: the *_test.cc of src, found by folder scan, but those of programs of their own below.
 file(GLOB_RECURSE unit_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/*_test.cc)
 list(FILTER unit_tests EXCLUDE REGEX
-     "^src/(accelerator/|allocation/|scenario/threads_test|command/|embedding/|placement/|plan/|profile/|sim/step_bound_test|tuning/)")
+     "^src/(accelerator/|allocation/|scenario/(threads_test|diffusion/)|command/|embedding/|placement/|plan/|profile/|sim/step_bound_test|tuning/)")
 # A program of tests. It runs in TILECAST_TEST_SHARDS processes, one that is SMALL in one: starting one takes longer than most
 # tests. LONG and SLOW are patterns of gtest: tests that take seconds run in a process of their own, which is not fast; one
 # for all SLOW tests has the label slow.
@@ -76,9 +76,13 @@ if(TILECAST_TUNING)
 endif()
 file(GLOB profile_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/profile/*_test.cc)
 tilecast_test_program(profile_tests SMALL SOURCES ${profile_tests} USES tilecast_profile LABELS fast)
+tilecast_test_program(diffusion_tests SMALL SOURCES src/scenario/diffusion/diffusion_test.cc USES tilecast_scenario LABELS fast)
+set_source_files_properties(src/scenario/diffusion/diffusion_test.cc PROPERTIES
+  COMPILE_DEFINITIONS TILECAST_MODELS="${PROJECT_SOURCE_DIR}/data/models")
 # All fuzz targets on their seeds.
 include(cmake/fuzz_targets.cmake)
 set(accepts_all_onnx --all)  # every seed is translated
+set(accepts_all_sweep --all)
 foreach(target IN LISTS fuzz_targets)
   add_executable(corpus_${target} tests/fuzz/fuzz_${target}.cc tests/fuzz/run_corpus.cc)
   target_link_libraries(corpus_${target} PRIVATE ${fuzz_uses_${target}})

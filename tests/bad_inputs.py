@@ -438,13 +438,13 @@ def bad_accelerators(checker):
                              ({**lists, "gpu": ["gemmini:DIM=8"], "parameters": {"DIM": [4]}}, "'gemmini:DIM=8' states DIM, and so do"),
                              ({**lists, "parameters": {"DIM": [8, 1024]}}, "expected a value from 4 to 64, found 1024"),
                              ({**lists, "gpu": ["gemmini: DIM = 8"], "parameters": {"DIM": [4]}}, "'gemmini: DIM = 8' states DIM, and so do"),
-                             ({**lists, "parameters": {"DIM": [16, 8, 16]}}, "parameters: 'DIM': lists '16' twice"),
-                             ({**lists, "parameters": {"DIM": [16, "1.6e1"]}}, "'DIM': lists '1.6e1' twice"),
+                             ({**lists, "parameters": {"DIM": [16, 8, 16]}}, "'parameters.DIM': lists '16' twice"),
+                             ({**lists, "parameters": {"DIM": [16, "1.6e1"]}}, "'parameters.DIM': lists '1.6e1' twice"),
                              ({**lists, "model": ["acc.tcg", "acc.tcg"]}, "'model': lists 'acc.tcg' twice"),
                              ({**lists, "gpu": ["gemmini", "gemmini"]}, "'gpu': lists 'gemmini' twice"),
                              ({**lists, "batch": [1, 1]}, "'batch': lists '1' twice"),
-                             ({**lists, "parameters": {"DIM": 8}}, "'DIM': expected a list of at least one value"),
-                             ({"model": ["acc.tcg"], "gpu": ["gemmini", "H100"], "parameters": {"DIM": [8]}}, "and 'H100' is a GPU")):
+                             ({**lists, "parameters": {"DIM": 8}}, "'parameters.DIM': expected a list of at least one value"),
+                             ({"model": ["acc.tcg"], "gpu": ["gemmini", "H100"], "parameters": {"DIM": [8]}}, "a GPU has no number 'DIM'")):
         with open(os.path.join(checker.folder, "sweep.json"), "w", encoding="utf-8") as file:
             json.dump(content, file)
         if checker.run(["sweep", "sweep.json", "-o", "sweep.csv"], "sweep", message=message) == 0:

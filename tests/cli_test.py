@@ -3,6 +3,7 @@
 
     tests/cli_test.py <tilecast> [name of a check ...]
 """
+import csv
 import fcntl
 import json
 import lzma
@@ -492,6 +493,61 @@ def check_a_full_disk_loses_no_row_that_was_said_to_be_done() -> None:
                 assert result.returncode == 1 and "No space left on device" in result.stderr, result
             result = run("models", "-o", "/dev/full")
             assert result.returncode == 1 and "No space left on device" in result.stderr, result
+
+
+def check_a_killed_sweep_goes_on_in_both_formats() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spec = {**SWEEP, "seq": {"from": 8, "to": 4000}, "zip": {"batch": [1, 2], "dtype": ["fp32", "fp16"]}, "where": "seq % 3 != 1"}
+        del spec["batch"]
+        sweep = sweep_folder(folder, spec)[:3]
+        for name in ("out.csv", "out.jsonl"):
+            out = Path(folder) / name
+            for lines in (5, 200, 800):
+                killed = subprocess.Popen([TILECAST, *sweep, name, "--quiet"], cwd=folder, env=CLEAN, stdout=subprocess.DEVNULL)
+                while killed.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < lines):
+                    time.sleep(0.01)
+                killed.kill()
+                killed.wait()
+            before = out.read_text().rpartition("\n")[0].splitlines()
+            with open(out, "a") as file:
+                file.write(before[1][:40])  # a line that was cut
+            again = run(*sweep, name, "--quiet", cwd=folder)
+            assert again.returncode == 0, again
+            rows = out.read_text().splitlines()
+            assert rows[:len(before)] == before, "a row was computed again"
+            cells = [json.loads(row) for row in rows] if name.endswith("l") else list(csv.DictReader(rows))
+            expected = [i for i in range(2 * 3993) if (8 + i // 2) % 3 != 1]
+            assert sorted(int(row["index"]) for row in cells) == expected, "a point is missing or there twice"
+        by_index = {row["index"]: row for row in cells}
+        for row in csv.DictReader((Path(folder) / "out.csv").read_text().splitlines()):
+            assert float(row["latency_s"]) == by_index[int(row["index"])]["latency_s"], row
+        other = run(*sweep, "other.jsonl", cwd=folder)
+        (Path(folder) / "many.json").write_text(json.dumps({**spec, "gpu": ["L4"]}))
+        refused = run(*sweep, "other.jsonl", cwd=folder)
+        assert other.returncode == 0 and refused.returncode == 1, refused
+        assert "other.jsonl: line 1: is of other lists than this sweep's" in refused.stderr, refused
+
+
+def check_the_front_of_a_sweep() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spec = {"model": ["gpt2_large"], "gpu": ["T4", "A100", "H100"], "batch": [1, 4, 16],
+                "parameters": {"memory_bytes_per_s": [3e11, 2e12]}}
+        sweep = sweep_folder(folder, spec)[:3]
+        answer = json.loads(run(*sweep, "out.csv", "--pareto", "time,memory,min:memory_bytes_per_s", "--format", "json", cwd=folder).stdout)
+        rows = list(csv.DictReader((Path(folder) / "out.csv").read_text().splitlines()))
+        assert answer["pareto"] == ["min:latency_s", "min:peak_bytes", "min:memory_bytes_per_s"], answer
+        numbers = {int(row["index"]): [float(row[name]) for name in ("latency_s", "peak_bytes", "memory_bytes_per_s")] for row in rows}
+        beats = lambda a, b: all(x <= y for x, y in zip(a, b)) and a != b
+        front = {i for i, own in numbers.items() if not any(beats(other, own) for other in numbers.values())}
+        assert set(answer["front"]) == front and 1 < len(front) < 18, (answer, front)
+        for wrong, message in (("speed", "no number of a row has this name"), ("batch", "say which is better, min:batch or max:batch"),
+                               ("time,latency_s", "is given twice"), ("gpu", "no number of a row has this name")):
+            refused = run(*sweep, "other.csv", "--pareto", wrong, cwd=folder)
+            assert refused.returncode in (1, 2) and message in refused.stderr, refused
+            assert not (Path(folder) / "other.csv").exists()
+        page = run(*sweep, "page.html", "--pareto", "time,memory", cwd=folder)
+        assert page.returncode == 0 and (Path(folder) / "page.csv").exists(), page
+        assert '"kind":"sweep"' in (Path(folder) / "page.html").read_text()
 
 
 def check_a_sweep_writes_to_one_file_of_its_own() -> None:

@@ -47,7 +47,7 @@ COMMANDS = [
     ["gpus", "-o", "out.txt"], ["clusters", "-o", "out.txt"], ["models", "-o", "out.txt"], ["ops", "-o", "out.txt"],
     ["doctor", "-o", "out.txt"], ["completion", "bash", "-o", "out.txt"],
 ]
-SWEEPS = [["sweep", "many.json", "--quiet", "--threads", "2", "-o", "out.csv"]]
+SWEEPS = [["sweep", "many.json", "--quiet", "--threads", "2", "-o", name] for name in ("out.csv", "out.jsonl")]
 TRAIN = ["train", "--data", "rows.csv", "--trees", "2", "--intervals", "held-out", "-o", "weights"]
 
 
@@ -132,7 +132,7 @@ def check_a_file_is_the_old_or_the_new_one() -> None:
 def check_a_sweep_keeps_its_rows() -> None:
     for command in SWEEPS:
         whole = undisturbed(command)
-        rows = sorted(whole["out.csv"].splitlines())
+        rows = sorted(whole[command[-1]].splitlines())
         for fault in ["kill", *FULL]:
             for at in range(1, 60):
                 with tempfile.TemporaryDirectory() as name:
@@ -142,17 +142,17 @@ def check_a_sweep_keeps_its_rows() -> None:
                     if result.returncode == 0:
                         break
                     check_failed(result, fault, (command, fault, at))
-                    text = text_of(folder / "out.csv") if (folder / "out.csv").exists() else ""
+                    text = text_of(folder / command[-1]) if (folder / command[-1]).exists() else ""
                     kept = text[:text.rfind("\n") + 1].splitlines()
                     assert set(kept) <= set(rows) and len(set(kept)) == len(kept), (fault, at, kept)
                     assert fault == "kill" or text == "" or text.endswith("\n") or len(kept) == 0, (fault, at, text)
                     # Stopped again while it goes on, then undisturbed: no row that was there is lost.
                     for again in (1, 2, 4):
                         run(command, folder, fault, again)
-                        text = text_of(folder / "out.csv") if (folder / "out.csv").exists() else ""
+                        text = text_of(folder / command[-1]) if (folder / command[-1]).exists() else ""
                         assert set(kept) <= set(text.splitlines()), (fault, at, again)
                     assert run(command, folder).returncode == 0, (fault, at)
-                    assert sorted(text_of(folder / "out.csv").splitlines()) == rows, (fault, at)
+                    assert sorted(text_of(folder / command[-1]).splitlines()) == rows, (fault, at)
             else:
                 raise AssertionError((command, fault, "never came to its end"))
             assert at > len(rows), (fault, at)

@@ -181,12 +181,17 @@ def main() -> int:
         checks.check("calibration", (Path(folder) / "l4.json").read_text(), "tilecast calibrate")
         for path in sorted((ROOT / "data/clusters").glob("*.json")):
             checks.check("cluster_file", path.read_text(), str(path))
+        for path in sorted((ROOT / "tests/fuzz/sweep").glob("*.json")):
+            checks.check("sweep_spec", path.read_text(), str(path))
         checks.check("errors", (ROOT / "data/weights/errors.json").read_text(), "tilecast train")
         # The schemas do refuse: a key too many, a key too few, a display string for a number.
         entry = json.loads(checks.run("gpus --format json"))[0]
         assert refuses("gpus", [{**entry, "extra": 1}])
         assert refuses("gpus", [{k: v for k, v in entry.items() if k != "power_w"}])
         assert refuses("gpus", [{**entry, "memory_bytes": "32.0 GiB"}])
+        spec = {"model": ["gpt2_large"], "gpu": ["H100"]}
+        assert not refuses("sweep_spec", spec) and refuses("sweep_spec", {**spec, "batch": {"from": 1}})
+        assert refuses("sweep_spec", {**spec, "mode": ["trainig"]}) and refuses("sweep_spec", {**spec, "bacth": [1]})
     print(f"{checks.count} outputs checked, {checks.failed} errors")
     return 1 if checks.failed else 0
 

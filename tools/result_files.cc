@@ -13,6 +13,7 @@
 
 #include "base/file.h"
 #include "command/python_stubs.h"
+#include "many/sweep_spec_schema.h"
 #include "schema/json_schema.h"
 #include "schema/stubs.h"
 #include "schema/warning_table.h"
@@ -43,6 +44,7 @@ int run(const std::string& root, bool check) {
   };
   for (const ResultDef& result : results())
     file(fmt::format("docs/schema/{}.schema.json", result.name), json_schema(result));
+  file("docs/schema/sweep_spec.schema.json", sweep_spec_schema());
   file("docs/reference/results.md", result_reference());
   file("docs/reference/warnings.md", warning_reference());
   const std::string stubs = "python/tilecast/_core.pyi";

@@ -9,12 +9,14 @@ import {viewAccelerator, viewGeneration, viewPass} from './view_forecast.js';
 import {viewAllocation, viewPlacement, viewShare, viewSimulation} from './view_jobs.js';
 import {viewTrainingPlan, viewTrainingPlans} from './view_plans.js';
 import {viewServingPlan} from './view_servers.js';
+import {viewSweep} from './view_sweep.js';
 import {viewTrace} from './view_trace.js';
 import {viewAny, viewProducts, viewTuning} from './view_tune.js';
 
 /** What tells answers apart, the first that fits is taken: `is` looks at an answer's fields. */
 const VIEWS = [
   {is: (a) => a.kind === 'gpu_comparison', view: viewGpus},
+  {is: (a) => a.kind === 'sweep', view: viewSweep},
   {is: (a) => a.kind === 'training', view: viewTrainingPlan},
   {is: (a) => a.kind === 'training_comparison', view: viewTrainingPlans},
   {is: (a) => a.kind === 'serving', view: viewServingPlan},

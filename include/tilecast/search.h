@@ -19,34 +19,68 @@
 
 namespace tilecast {
 
-/// Runs all combinations of a sweep's lists; see docs/explanation/accelerators.md. Results are
-/// appended to `output` (CSV) as they are computed; those that are there already are not computed
-/// again.
+/// A column of a sweep's results, for pages.
+struct SweepResultColumn {
+  std::string name, unit;
+  std::vector<std::string> values;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = SweepResultColumn;
+    field.is("SweepColumn", "A column of a sweep's results.");
+    field("name", "", "an option, a number of the device, or a result", &Self::name);
+    field("unit", "", "of its values; empty: none", &Self::unit);
+    field("values", "", "of the points, as text; empty: there is none", &Self::values);
+  }
+};
+
 struct SweepResult {
   std::string output;
-  size_t combinations = 0, failed = 0;
+  size_t combinations = 0, failed = 0, rejected = 0;
+  std::vector<std::string> pareto;
   std::string front_lines;  ///< of the output, with its header
   std::vector<int64_t> front;
-  std::string shortfall;  ///< which combinations failed; "": none
+  std::vector<SweepResultColumn> columns;
+  std::string shortfall;  ///< which points failed; "": none
 
   template <typename Fields>
   static void fields(Fields& field) {
     using Self = SweepResult;
-    field.is_document("Sweep", "Forecasts of all combinations of lists.");
-    field("output", "", "the CSV file with a row for each combination", &Self::output);
-    field("combinations", "", "how many", &Self::combinations);
+    field.is_document("Sweep", "Forecasts of the points of a sweep.");
+    field("kind", "", "sweep", [](const Self&) { return std::string_view("sweep"); }, {"sweep"});
+    field("output", "", "the file with a row for each point", &Self::output);
+    field("combinations", "", "how many points it has", &Self::combinations);
     field("failed", "", "without a forecast: see `error` in the file", &Self::failed);
+    field("rejected", "", "points that a condition of `where` refuses: they have no row",
+          &Self::rejected);
+    field("pareto", "", "what the front is about, with min: or max: before each field",
+          &Self::pareto);
     field("front", "",
-          "`index` of the combinations that no other one of the same model and options beats in "
-          "cycles, multipliers and bytes on the chip",
+          "`index` of the points that fit and that no other one beats in the fields of `pareto`; "
+          "without such fields of the accelerators that no other one of the same model and options "
+          "beats in cycles, multipliers and bytes on the chip",
           &Self::front);
+    field.if_set("columns", "",
+                 "of pages: the points of the front and others, as many as a page shows",
+                 [](const Self& x) { return x.columns.empty() ? nullptr : &x.columns; });
     field.warnings([](const Self& x) {
       return x.shortfall.empty() ? std::vector<std::string>() : std::vector{x.shortfall};
     });
   }
 };
 
-SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads,
+struct SweepOptions {
+  /// Grows by a row for each result: CSV, or a JSON object in each line where it ends in ".jsonl".
+  std::string output;
+  int threads = 0;  ///< 0: one for each core that the process may use
+  /// Fields of the front: "latency_s", "max:tokens_per_s", "time".
+  std::vector<std::string> pareto;
+  bool columns = false;  ///< SweepResult::columns are wanted
+};
+
+/// Forecasts all points of the spec in a file (docs/guide/sweep_many.md). What `output` has already
+/// is not computed again. Throws Error{kInput} for a broken spec or an output of another one.
+SweepResult run_sweep(const std::string& spec_file, const SweepOptions& options,
                       const ShowProgress& progress = {});
 
 /// Request for a placement.
@@ -71,8 +105,11 @@ ShardForecast shard_tables(const ShardQuery& query);
 /// The values of one option, a value for each row.
 struct OptionColumn {
   static constexpr int32_t kNotGiven = -1;  ///< the row has the option's default
+  /// Before the name of a number of the row's device: "parameters.memory_bytes_per_s".
+  static constexpr const char* kParameters = "parameters.";
 
-  std::string name;                ///< "model", "gpu", or the name of an option of a request
+  /// "model", "gpu", the name of an option of a request, or that of a number of the device.
+  std::string name;
   std::vector<std::string> words;  ///< the values as text, each once
   std::vector<int32_t> codes;      ///< for each row the index of its word, or kNotGiven
 };

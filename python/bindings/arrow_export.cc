@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "bindings/table.h"
 
@@ -75,19 +79,19 @@ void add_value(Buffers& buffers, size_t index, FieldKind kind, const Value& valu
 }
 
 struct Rows {
-  const ForecastTable& table;
+  const ExportedTable& table;
   size_t first = 0, count = 0;
 };
 
-ArrowArray make_column(const Rows& rows, const FieldDef& field) {
-  const bool is_text = field.type.kind == FieldKind::kText;
+ArrowArray make_column(const Rows& rows, const ExportedTable::Column& column) {
+  const bool is_text = column.kind == FieldKind::kText;
   auto buffers = std::make_unique<Buffers>();
   buffers->validity.resize(bytes_of_bits(rows.count));
   if (is_text) buffers->offsets.push_back(0);
   int64_t missing = 0;
   for (size_t i = 0; i < rows.count; ++i) {
-    const Value value = field.get(&rows.table.of_row(rows.first + i));
-    add_value(*buffers, i, field.type.kind, value);
+    const Value value = column.get(rows.first + i);
+    add_value(*buffers, i, column.kind, value);
     if (value.is_null())
       ++missing;
     else
@@ -111,7 +115,7 @@ ArrowArray make_column(const Rows& rows, const FieldDef& field) {
 
 ArrowArray make_batch(const Rows& rows) {
   auto buffers = std::make_unique<Buffers>();
-  for (const FieldDef& column : totals_fields())
+  for (const ExportedTable::Column& column : rows.table.columns)
     buffers->children.push_back(make_column(rows, column));
   for (ArrowArray& child : buffers->children) buffers->child_pointers.push_back(&child);
   ArrowArray array{};
@@ -125,8 +129,29 @@ ArrowArray make_batch(const Rows& rows) {
   return array;
 }
 
+/// The unit and the meaning of a column, as the C data interface encodes metadata.
+std::string metadata_of(const ExportedTable::Column& column) {
+  std::vector<std::pair<std::string, std::string>> entries;
+  if (!column.unit.empty()) entries.emplace_back("unit", column.unit);
+  if (!column.doc.empty()) entries.emplace_back("doc", column.doc);
+  std::string bytes;
+  const auto add_whole = [&bytes](size_t value) {
+    const auto whole = static_cast<int32_t>(value);
+    bytes.append(reinterpret_cast<const char*>(&whole), sizeof whole);
+  };
+  add_whole(entries.size());
+  for (const auto& [key, value] : entries) {
+    for (const std::string& text : {key, value}) {
+      add_whole(text.size());
+      bytes += text;
+    }
+  }
+  return bytes;
+}
+
 struct SchemaParts {
   std::string name;
+  std::string metadata;
   std::vector<ArrowSchema> children;
   std::vector<ArrowSchema*> child_pointers;
 };
@@ -139,14 +164,17 @@ void release_schema(ArrowSchema* schema) {
   schema->release = nullptr;
 }
 
-ArrowSchema make_schema(const char* format, std::string name, std::vector<ArrowSchema> children) {
+ArrowSchema make_schema(const char* format, std::string name, std::string metadata,
+                        std::vector<ArrowSchema> children) {
   auto parts = std::make_unique<SchemaParts>();
   parts->name = std::move(name);
+  parts->metadata = std::move(metadata);
   parts->children = std::move(children);
   for (ArrowSchema& child : parts->children) parts->child_pointers.push_back(&child);
   ArrowSchema schema{};
   schema.format = format;
   schema.name = parts->name.c_str();
+  if (!parts->metadata.empty()) schema.metadata = parts->metadata.data();
   schema.flags = ARROW_FLAG_NULLABLE;
   schema.n_children = static_cast<int64_t>(parts->children.size());
   schema.children = parts->child_pointers.data();
@@ -155,31 +183,29 @@ ArrowSchema make_schema(const char* format, std::string name, std::vector<ArrowS
   return schema;
 }
 
-ArrowSchema table_schema() {
+ArrowSchema table_schema(const ExportedTable& table) {
   std::vector<ArrowSchema> columns;
-  for (const FieldDef& column : totals_fields())
-    columns.push_back(make_schema(format_of(column.type.kind), column.name, {}));
-  ArrowSchema schema = make_schema("+s", "", std::move(columns));
+  for (const ExportedTable::Column& column : table.columns)
+    columns.push_back(make_schema(format_of(column.kind), column.name, metadata_of(column), {}));
+  ArrowSchema schema = make_schema("+s", "", "", std::move(columns));
   schema.flags = 0;
   return schema;
 }
 
 /// Batches that a stream has still to give.
 struct Cursor {
-  std::shared_ptr<const ForecastTable> table;
+  std::shared_ptr<const ExportedTable> table;
   size_t next = 0;
 };
 
-}  // namespace
-
-void export_stream(std::shared_ptr<const ForecastTable> table, ArrowArrayStream& out) {
-  out.get_schema = [](ArrowArrayStream*, ArrowSchema* schema) {
-    *schema = table_schema();
+void export_stream(std::shared_ptr<const ExportedTable> table, ArrowArrayStream& out) {
+  out.get_schema = [](ArrowArrayStream* stream, ArrowSchema* schema) {
+    *schema = table_schema(*static_cast<Cursor*>(stream->private_data)->table);
     return 0;
   };
   out.get_next = [](ArrowArrayStream* stream, ArrowArray* array) {
     Cursor& cursor = *static_cast<Cursor*>(stream->private_data);
-    const size_t left = cursor.table->rows.size() - cursor.next;
+    const size_t left = cursor.table->rows - cursor.next;
     *array = {};  // without release: the end
     if (left == 0) return 0;
     const size_t count = std::min(left, kBatchRows);
@@ -193,6 +219,19 @@ void export_stream(std::shared_ptr<const ForecastTable> table, ArrowArrayStream&
     stream->release = nullptr;
   };
   out.private_data = new Cursor{std::move(table)};
+}
+
+}  // namespace
+
+py::capsule export_table(std::shared_ptr<const ExportedTable> table) {
+  auto stream = std::make_unique<ArrowArrayStream>();
+  export_stream(std::move(table), *stream);
+  return py::capsule(stream.release(), "arrow_array_stream", [](PyObject* capsule) {
+    auto* stream =
+        static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule, "arrow_array_stream"));
+    if (stream->release != nullptr) stream->release(stream);
+    delete stream;
+  });
 }
 
 }  // namespace tilecast::python

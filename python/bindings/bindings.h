@@ -40,6 +40,8 @@ void add_result_views();
 void add_table(py::module_& module);
 /// The program, for the command line that the package installs.
 void add_program(py::module_& module);
+/// The points of sweeps.
+void add_sweep(py::module_& module);
 
 /// Reads a table from an object with __arrow_c_stream__ or __arrow_c_array__, or a mapping of names
 /// to lists; `keywords` are columns with one value. Returns a tilecast.ForecastTable.

@@ -1,7 +1,14 @@
 // The module tilecast._core.
 
 #include <fmt/format.h>
+#include <pybind11/stl.h>
 
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/expression.h"
 #include "base/text.h"
 #include "bindings/bindings.h"
 #include "bindings/questions.h"
@@ -60,6 +67,21 @@ void add_forecaster(py::module_& module) {
              [] { return std::const_pointer_cast<Forecaster>(default_forecaster()); });
 }
 
+/// The arithmetic of data files, for specs that Python reads.
+void add_expressions(py::module_& module) {
+  module.def(
+      "_evaluate",
+      [](const std::string& text, const std::map<std::string, double>& values,
+         const std::string& where) {
+        const auto look_up = [&](std::string_view name) -> std::optional<double> {
+          const auto found = values.find(std::string(name));
+          return found == values.end() ? std::nullopt : std::optional(found->second);
+        };
+        return Expression::parse(text, where).evaluate(look_up, where);
+      },
+      py::arg("text"), py::arg("values"), py::arg("where"));
+}
+
 }  // namespace
 
 ModelRef model_of(const py::object& source, const py::object& inputs, const py::object& mode) {
@@ -91,8 +113,10 @@ PYBIND11_MODULE(_core, module) {
   add_pass();
   add_result_views();
   add_table(module);
+  add_sweep(module);
   add_handles(module);
   add_forecaster(module);
   add_questions(module);
+  add_expressions(module);
   add_program(module);
 }

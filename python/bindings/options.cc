@@ -13,6 +13,7 @@
 namespace tilecast::python {
 
 std::string option_of_keyword(std::string keyword) {
+  if (keyword.starts_with(OptionColumn::kParameters)) return keyword;  // names of their own
   std::replace(keyword.begin(), keyword.end(), '_', '-');
   return keyword;
 }

@@ -142,14 +142,16 @@ py::dict to_dict(const ForecastTable& table) {
 }
 
 py::capsule to_stream(const Table& table) {
-  auto stream = std::make_unique<ArrowArrayStream>();
-  export_stream(table, *stream);
-  return py::capsule(stream.release(), "arrow_array_stream", [](PyObject* capsule) {
-    auto* stream =
-        static_cast<ArrowArrayStream*>(PyCapsule_GetPointer(capsule, "arrow_array_stream"));
-    if (stream->release != nullptr) stream->release(stream);
-    delete stream;
-  });
+  auto exported = std::make_shared<ExportedTable>();
+  exported->rows = table->rows.size();
+  for (const FieldDef& field : totals_fields())
+    exported->columns.push_back(
+        {.name = field.name,
+         .kind = field.type.kind,
+         .unit = std::string(field.unit),
+         .doc = std::string(field.doc),
+         .get = [table, &field](size_t row) { return field.get(&table->of_row(row)); }});
+  return export_table(std::move(exported));
 }
 
 }  // namespace

@@ -2,6 +2,9 @@
 
 // Tables of options from Python, and tables of results.
 
+#include <pybind11/pybind11.h>
+
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,6 +16,8 @@
 #include "tilecast/search.h"
 
 namespace tilecast::python {
+
+namespace py = pybind11;
 
 /// The columns of results, in the order of tables.
 inline const std::vector<FieldDef>& totals_fields() { return record_of<ForecastTotals>().fields; }
@@ -45,8 +50,20 @@ OptionTable import_stream(ArrowArrayStream& stream);
 /// Reads one record batch.
 OptionTable import_batch(const ArrowSchema& schema, const ArrowArray& array);
 
-/// Makes a stream of record batches of the results.
-void export_stream(std::shared_ptr<const ForecastTable> table, ArrowArrayStream& out);
+/// A table that others read. Texts of values must live as long as the table.
+struct ExportedTable {
+  struct Column {
+    std::string name;
+    FieldKind kind = FieldKind::kText;
+    std::string unit = {}, doc = {};  ///< metadata of the column; "": none
+    std::function<Value(size_t row)> get;
+  };
+  std::vector<Column> columns;
+  size_t rows = 0;
+};
+
+/// A capsule with a stream of record batches: what `__arrow_c_stream__` returns.
+py::capsule export_table(std::shared_ptr<const ExportedTable> table);
 
 /// An option's name in a table or as a keyword: `optimizer_impl` for "optimizer-impl".
 std::string option_of_keyword(std::string keyword);

@@ -167,6 +167,7 @@ const std::vector<Command>& commands() {
       calibrate_command(),
       tune_command(),
       sweep_command(),
+      explore_command(),
       serve_command(),
       mcp_command(),
       list_command("gpus", "H100"),

@@ -38,6 +38,7 @@ Command train_command();
 Command calibrate_command();
 Command tune_command();
 Command sweep_command();
+Command explore_command();
 Command serve_command();
 Command mcp_command();
 Command completion_command();

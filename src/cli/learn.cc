@@ -77,9 +77,22 @@ std::vector<OptionGroup> calibrate_groups() {
   return with_options(std::move(groups), {learned_format()});
 }
 
+/// Of -o page.html, the rows are beside the page.
 void run_sweep(const Command& command, const Given& given) {
-  const Reply reply = ask_with_progress(command, given);
-  show_learned(reply, given, "");
+  constexpr std::string_view kPage = ".html";
+  Given asked = given;
+  std::string output = text_of(given, "output-file"), page;
+  if (output.ends_with(kPage)) {
+    page = output;
+    output.replace(output.size() - kPage.size(), kPage.size(), ".csv");
+    asked["output-file"] = {.texts = {output}, .model = {}, .gpus = {}};
+  }
+  const std::string format = has(given, "format") ? text_of(given, "format") : "table";
+  if (!page.empty() || format == "html")
+    asked["columns"] = {.texts = {"on"}, .model = {}, .gpus = {}};
+  const Reply reply = ask_with_progress(command, asked);
+  if (!page.empty()) emit(view(reply.answer, "html", output_style(page)).value(), page);
+  if (page.empty() || has(given, "format")) show_learned(reply, given, "");
   check_answer(reply);
 }
 
@@ -125,7 +138,9 @@ Command sweep_command() {
               [] {
                 return with_options(question("sweep").groups(), {learned_format(), quiet_option()});
               },
-          .examples = {"tilecast sweep designs.json -o designs.csv"},
+          .examples = {"tilecast sweep designs.json -o designs.csv",
+                       "tilecast sweep servers.json -o servers.jsonl --pareto time,cost",
+                       "tilecast sweep servers.json -o servers.html --pareto time,memory"},
           .run = run_sweep};
 }
 

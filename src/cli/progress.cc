@@ -38,7 +38,8 @@ std::string progress_text(const Progress& progress, double rate_per_s) {
                                  format_integer(static_cast<int64_t>(done)),
                                  format_integer(static_cast<int64_t>(total)), progress.unit);
   if (rate_per_s > 0 && done < total)
-    text += fmt::format(", {} left", rest_text(static_cast<double>(total - done) / rate_per_s));
+    text += fmt::format(", {}/s, {} left", format_count(rate_per_s),
+                        rest_text(static_cast<double>(total - done) / rate_per_s));
   if (!progress.note.empty()) text += "  " + printable(progress.note);
   return text;
 }

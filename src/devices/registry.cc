@@ -11,6 +11,7 @@
 #include "base/embedded.h"
 #include "base/file.h"
 #include "base/text.h"
+#include "devices/device_numbers.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -72,7 +73,11 @@ std::pair<std::string, std::string> split_slice(const std::string& name_or_path)
   return {name_or_path.substr(0, colon), name_or_path.substr(colon + 1)};
 }
 
+bool names_bundled_device(std::string_view name) { return find_bundled(name).has_value(); }
+
 Device find_device(const std::string& name_or_path) {
+  if (const auto [device, numbers] = split_numbers(name_or_path); !numbers.empty())
+    return with_numbers(find_device(device), numbers);
   if (const auto [device, profile] = split_slice(name_or_path); !profile.empty())
     return slice_of(find_device(device), profile);
   if (is_path(name_or_path))

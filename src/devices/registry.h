@@ -19,8 +19,12 @@ bool is_named(const Device& device, std::string_view name);
 /// profile; empty where the whole device is meant.
 std::pair<std::string, std::string> split_slice(const std::string& name_or_path);
 
+/// Whether a bundled device has this id, name or alias.
+bool names_bundled_device(std::string_view name);
+
 /// A device by id, name or alias (case and punctuation ignored), or the path of a device file; with
-/// a profile behind a colon, a slice of it. Throws Error{kNotFound} with the nearest names,
+/// a profile behind a colon, a slice of it; with numbers behind a colon, that GPU with these
+/// (device_numbers.h). Throws Error{kNotFound} with the nearest names,
 /// Error{kInput} for a broken file.
 Device find_device(const std::string& name_or_path);
 

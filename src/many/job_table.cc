@@ -11,6 +11,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "base/threads.h"
+#include "scenario/internal.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -77,29 +78,45 @@ const T& JobTable::value_of(const std::vector<Loaded<T>>& loaded, const JobColum
   return *entry.value;
 }
 
-/// The row's device, or the GPU of its cluster.
-DeviceRef JobTable::device_of(size_t row, const Request& request) const {
-  if (const std::string& cluster = request.parallel.cluster; !cluster.empty()) {
-    const std::string* const gpu = gpu_ == nullptr ? nullptr : gpu_->word(row);
-    return load_gpu_or_cluster(gpu == nullptr ? "" : *gpu, cluster);
-  }
-  DeviceRef device = value_of(devices_, gpu_, row, "gpu");
-  auto* const accelerator = std::get_if<AcceleratorRef>(&device);
-  if (accelerator == nullptr) return device;
+/// The numbers of the row's device.
+std::vector<std::pair<std::string, double>> JobTable::parameters_of(size_t row) const {
+  std::vector<std::pair<std::string, double>> given;
   for (const JobColumn& column : columns_) {
     if (column.kind != JobColumn::Kind::kParameter) continue;
-    if (const std::string* const word = column.word(row))
-      accelerator->options.parameters.emplace_back(column.name,
-                                                   parameter_value(*word, column.name));
+    if (const std::optional<std::string> text = column.text(row))
+      given.emplace_back(column.name, parameter_value(*text, column.name));
   }
-  return device;
+  return given;
+}
+
+/// The row's device, or the GPU of its cluster.
+DeviceRef JobTable::device_of(size_t row, const Request& request) const {
+  const std::vector<std::pair<std::string, double>> parameters = parameters_of(row);
+  if (const std::string& cluster = request.parallel.cluster; !cluster.empty()) {
+    if (!parameters.empty())
+      throw OptionError(
+          fmt::format("`cluster` {} states its GPUs: leave out the numbers of the device, or "
+                      "`cluster`",
+                      printable(cluster)));
+    const std::optional<std::string> gpu = gpu_ == nullptr ? std::nullopt : gpu_->text(row);
+    return load_gpu_or_cluster(gpu.value_or(""), cluster);
+  }
+  DeviceRef device = value_of(devices_, gpu_, row, "gpu");
+  if (parameters.empty()) return device;
+  if (auto* const accelerator = std::get_if<AcceleratorRef>(&device)) {
+    auto& all = accelerator->options.parameters;
+    all.insert(all.end(), parameters.begin(), parameters.end());
+    return device;
+  }
+  return with_numbers(std::get<GpuRef>(device), parameters);
 }
 
 std::vector<GivenOption> JobTable::options_of(size_t row) const {
   std::vector<GivenOption> given;
   for (const JobColumn& column : columns_) {
     if (column.kind != JobColumn::Kind::kOption) continue;
-    if (const std::string* const word = column.word(row)) given.push_back({column.name, *word});
+    if (std::optional<std::string> text = column.text(row))
+      given.push_back({column.name, *std::move(text)});
   }
   return given;
 }

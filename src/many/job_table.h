@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "scenario/scenario.h"
@@ -13,19 +14,24 @@
 
 namespace tilecast {
 
-/// A column: "model", "gpu", the name of an option, or of a parameter of accelerators.
+/// A column: "model", "gpu", the name of an option, or of a number of the device: a parameter of an
+/// accelerator, or what device_numbers.h lists of a GPU.
 struct JobColumn {
   enum class Kind : uint8_t { kModel, kGpu, kOption, kParameter };
   Kind kind = Kind::kOption;
   std::string name;
-  const std::vector<std::string>* words = nullptr;  ///< the values, each once; not null
+  const std::vector<std::string>* words = nullptr;  ///< the values; not null for models and devices
   /// Of a row the index of its word, or OptionColumn::kNotGiven.
-  std::function<int32_t(size_t row)> code;
+  std::function<int32_t(size_t row)> code = nullptr;
+  /// In place of words: the value of a row.
+  std::function<std::string(size_t row)> computed = nullptr;
 
-  /// nullptr: not given.
-  const std::string* word(size_t row) const {
+  /// nullopt: not given.
+  std::optional<std::string> text(size_t row) const {
+    if (computed) return computed(row);
     const int32_t index = code(row);
-    return index == OptionColumn::kNotGiven ? nullptr : &(*words)[static_cast<size_t>(index)];
+    if (index == OptionColumn::kNotGiven) return std::nullopt;
+    return (*words)[static_cast<size_t>(index)];
   }
 };
 
@@ -68,6 +74,7 @@ class JobTable {
   template <typename T>
   static const T& value_of(const std::vector<Loaded<T>>& loaded, const JobColumn* column,
                            size_t row, const char* name);
+  std::vector<std::pair<std::string, double>> parameters_of(size_t row) const;
   DeviceRef device_of(size_t row, const Request& request) const;
   std::vector<GivenOption> options_of(size_t row) const;
 

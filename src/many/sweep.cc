@@ -1,167 +1,151 @@
-// Many forecasts: all combinations of the lists of a file,
-//
-// {"model": ["resnet-50"], "gpu": ["gemmini"], "batch": [1, 4],
-//  "parameters": {"DIM": [8, 16, 32], "SCRATCHPAD": [131072, 262144]}}
-//
-// on all cores. Each result is a line of the output, which begins with the number of its
-// combination: a run that was interrupted continues with those that are missing.
+// Many forecasts: all points of a spec (sweep_spec.h) on all cores. Each result is a line of the
+// output, which begins with the number of its point: a run that was interrupted continues with
+// those that are missing.
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <iterator>
 #include <map>
 #include <mutex>
-#include <optional>
-#include <tuple>
+#include <set>
 
-#include "base/csv.h"
-#include "base/file.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "many/job_table.h"
-#include "many/resumable_csv.h"
-#include "many/sweep_lists.h"
-#include "many/totals.h"
+#include "many/resumable_lines.h"
+#include "many/row_groups.h"
+#include "many/sweep_front.h"
+#include "many/sweep_rows.h"
+#include "many/sweep_spec.h"
+#include "scenario/internal.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
 
-/// What a line has beside the values of its combination.
-constexpr const char* kResultColumns[] = {
-    "cycles",   "latency_s",     "latency_low_s", "latency_high_s", "ttft_s",
-    "tpot_s",   "tokens_per_s",  "peak_bytes",    "fits",           "macs",
-    "pe_count", "on_chip_bytes", "energy_j",      "power_w",        "energy_per_token_j",
-    "cost",     "converged",     "error"};
+/// Counts what is done, from any thread.
+class SweepProgress {
+ public:
+  SweepProgress(size_t total, const ShowProgress& show)
+      : progress_{.done = 0, .total = total, .unit = "combinations", .note = ""}, show_(show) {}
 
-std::string header_of(const SweepLists& lists) {
-  std::string line = "index";
-  for (const SweepAxis& axis : lists.axes()) line += "," + csv_cell(axis.name);
-  for (const char* column : kResultColumns) line += std::string(",") + column;
-  return line + "\n";
-}
-
-template <typename T>
-std::string cell(const std::optional<T>& value) {
-  return value ? fmt::format("{}", *value) : "";
-}
-std::string cell(const std::optional<bool>& value) { return value ? *value ? "1" : "0" : ""; }
-
-/// Numbers that only designs of accelerators have.
-struct DesignCells {
-  std::string cycles, pe_count, on_chip_bytes, energy_j, converged = "1";
-};
-DesignCells design_of(const AcceleratorForecast& f) {
-  const bool converged = std::all_of(f.layers.begin(), f.layers.end(),
-                                     [](const AcceleratorLayer& row) { return row.converged; });
-  return {fmt::format("{:.0f}", f.cycles.value), fmt::format("{}", f.pe_count),
-          fmt::format("{:.0f}", f.on_chip_bytes), f.has_energy ? fmt::format("{}", f.energy_j) : "",
-          converged ? "1" : "0"};
-}
-DesignCells design_of(const Forecast&) { return {}; }
-DesignCells design_of(const GenerationForecast&) { return {}; }
-
-/// A message as a cell: each result is one line.
-std::string one_line(std::string message) {
-  std::replace(message.begin(), message.end(), '\n', ' ');
-  return printable(message);
-}
-
-/// The cells of kResultColumns.
-std::string cells_of(const JobResult& job) {
-  if (!job.result)
-    return std::string(std::size(kResultColumns) - 1, ',') + csv_cell(one_line(job.error));
-  const DesignCells d =
-      std::visit([](const auto& forecast) { return design_of(forecast); }, *job.result);
-  const ForecastTotals t = totals_of(*job.result);
-  const std::string macs = t.flops ? fmt::format("{}", *t.flops / 2) : "";
-  const auto end = [&](double Interval::* bound) {
-    return t.latency_s ? fmt::format("{}", (*t.latency_s).*bound) : "";
-  };
-  return join(
-      {d.cycles, end(&Interval::value), end(&Interval::low), end(&Interval::high), cell(t.ttft_s),
-       cell(t.tpot_s), cell(t.tokens_per_s), cell(t.peak_bytes), cell(t.fits), macs, d.pe_count,
-       d.on_chip_bytes, t.energy_j ? cell(t.energy_j) : d.energy_j, cell(t.power_w),
-       cell(t.energy_per_token_j), cell(t.cost), d.converged, ""},
-      ",");
-}
-
-struct Point {
-  double cycles, pe_count, bytes;
-  int64_t index;
-  bool beats(const Point& other) const {
-    return cycles <= other.cycles && pe_count <= other.pe_count && bytes <= other.bytes &&
-           (cycles < other.cycles || pe_count < other.pe_count || bytes < other.bytes);
+  void add(size_t count) {
+    if (!show_ || count == 0) return;
+    const std::lock_guard lock(mutex_);
+    progress_.done += count;
+    show_(progress_);
   }
+
+ private:
+  Progress progress_;
+  const ShowProgress& show_;
+  std::mutex mutex_;
 };
 
-/// Leaves the points that no other one beats, the fastest first.
-void keep_front(std::vector<Point>& points) {
-  // Sorted so, a point is only beaten by earlier ones, then also by one that nothing beats.
-  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
-    return std::tie(a.cycles, a.pe_count, a.bytes, a.index) <
-           std::tie(b.cycles, b.pe_count, b.bytes, b.index);
-  });
-  std::vector<Point> front;
-  for (const Point& point : points) {
-    if (std::none_of(front.begin(), front.end(),
-                     [&](const Point& other) { return other.beats(point); }))
-      front.push_back(point);
+/// Runs the points that the file does not have.
+class SweepRun {
+ public:
+  SweepRun(const SweepSpec& spec, const SweepRows& rows, ResumableLines& file,
+           const SweepOptions& options)
+      : spec_(spec),
+        rows_(rows),
+        file_(file),
+        many_{.threads = options.threads, .poll = nullptr},
+        jobs_(forecaster_, spec.job_columns()) {}
+
+  /// Returns how many points the conditions refuse.
+  size_t run(const ShowProgress& show) {
+    jobs_.load(many_);
+    SweepProgress progress(spec_.size() - file_.rows(), show);
+    // Enough rows to share work, few enough to keep in memory.
+    constexpr size_t kPart = 1 << 17;
+    size_t rejected = 0;
+    std::vector<size_t> points;
+    for (size_t first = 0; first < spec_.size(); first += kPart) {
+      points.clear();
+      size_t refused = 0;
+      for (size_t place = first; place < std::min(first + kPart, spec_.size()); ++place) {
+        go_on("making the points of a sweep");
+        const size_t index = spec_.index_at(place);
+        if (file_.has(index)) continue;
+        if (spec_.accepts(index))
+          points.push_back(index);
+        else
+          ++refused;
+      }
+      rejected += refused;
+      progress.add(refused);
+      run_points(points, progress);
+    }
+    return rejected;
   }
-  std::sort(front.begin(), front.end(), [](const Point& a, const Point& b) {
-    return std::tie(a.cycles, a.index) < std::tie(b.cycles, b.index);
-  });
-  points = std::move(front);
-}
+
+ private:
+  void run_points(const std::vector<size_t>& points, SweepProgress& progress) {
+    const std::vector<OptionColumn> columns = spec_.option_columns(points);
+    const DistinctRows distinct = find_distinct(columns, points.size());
+    std::vector<std::vector<size_t>> alike(distinct.first.size());
+    for (size_t row = 0; row < points.size(); ++row)
+      alike[distinct.kind[row]].push_back(points[row]);
+    const std::vector<RowGroup> groups = group_rows(columns, distinct);
+    // Where the disk is full, the points that are left are not computed.
+    run_all(groups.size(), many_.threads, [&](size_t g) {
+      BatchPasses passes(forecaster_.impl().passes, groups[g].batches);
+      for (const size_t kind : groups[g].kinds) {
+        Budget::here().check("running a sweep");
+        const std::string results =
+            rows_.results(jobs_.run(alike[kind].front(), {.passes = &passes, .layers = &layers_}));
+        for (const size_t index : alike[kind]) file_.add(index, results);
+        progress.add(alike[kind].size());
+      }
+    });
+  }
+
+  const SweepSpec& spec_;
+  const SweepRows& rows_;
+  ResumableLines& file_;
+  ManyOptions many_;
+  Forecaster forecaster_;
+  JobTable jobs_;
+  SharedLayers layers_;
+};
 
 /// Reads the lines of a finished sweep, one at a time: there may be millions.
 class Summary {
  public:
-  Summary(const std::string& header, const SweepLists& lists)
-      : table_{.where = "", .comments = {}, .header = csv_cells(header), .rows = {}, .lines = {}} {
-    groups_ = {table_.require_column("model")};
-    for (const SweepAxis& axis : lists.axes())
-      if (axis.kind == JobColumn::Kind::kOption)
-        groups_.push_back(table_.require_column(axis.name));
-  }
+  Summary(const SweepSpec& spec, const SweepRows& rows, const SweepOptions& options)
+      : spec_(spec), rows_(rows), options_(options), front_(make_front()) {}
 
   void take(std::string_view line, SweepResult& result) {
-    std::vector<std::string> cells = csv_cells(line);
-    if (cells.size() != table_.header.size())
-      throw Error(ErrorKind::kIo,
-                  fmt::format("{}: was changed while the sweep ran", printable(result.output)));
+    const std::vector<std::string> cells = cells_of(line);
     ++result.combinations;
     if (!cells.back().empty() && result.failed++ == 0)
       first_error_ = fmt::format("combination {}: {}", cells.front(), printable(cells.back()));
-    table_.rows = {std::move(cells)};
-    table_.lines = {result.combinations + 1};
-    if (table_.rows[0][cycles_].empty()) return;
-    std::vector<std::string> group;
-    for (const size_t column : groups_) group.push_back(table_.rows[0][column]);
-    alike_[group].push_back({table_.number(0, cycles_), table_.number(0, pe_),
-                             table_.number(0, bytes_), table_.integer(0, 0)});
+    // The default front is that of designs of accelerators, which have no memory to fit into.
+    if (options_.pareto.empty() || cells[fits_] != "0") front_.take(cells);
   }
 
-  /// Adds the designs that no other one beats in cycles, MACs and bytes of memory, for each model
-  /// and each combination of options.
-  void add_front(SweepResult& result, const ResumableCsv& csv) {
+  /// Adds the front, and the points that a page shows.
+  void add_points(SweepResult& result, const ResumableLines& file) {
+    result.front = front_.points();
+    for (const FrontField& field : front_fields(options_.pareto, spec_))
+      result.pareto.push_back(field.text());
     std::map<int64_t, std::string> lines;
-    for (auto& [group, points] : alike_) {
-      keep_front(points);
-      for (const Point& point : points) {
-        result.front.push_back(point.index);
-        lines.emplace(point.index, "");
-      }
-    }
-    csv.each_line([&](std::string_view line) {
-      const auto index = parse_number<int64_t>(line.substr(0, line.find(',')));
-      if (const auto found = lines.find(index.value_or(-1)); found != lines.end())
-        found->second = line;
+    for (const int64_t index : result.front) lines.emplace(index, "");
+    // Every so many points beside the front.
+    constexpr size_t kMostShown = 2000;
+    const size_t apart = spec_.size() / kMostShown + 1;
+    std::map<int64_t, std::vector<std::string>> shown;
+    file.each_line([&](std::string_view line) {
+      const auto index = static_cast<int64_t>(file.number_of(line).value_or(0));
+      const auto found = lines.find(index);
+      if (found != lines.end()) found->second = line;
+      if (options_.columns && (found != lines.end() || static_cast<size_t>(index) % apart == 0))
+        shown.emplace(index, cells_of(line));
     });
-    result.front_lines = join(table_.header, ",") + "\n";
+    result.front_lines = file.header();
     for (const int64_t index : result.front) result.front_lines += lines.at(index) + "\n";
+    add_columns(result, shown);
   }
 
   void add_failures(SweepResult& result) const {
@@ -173,47 +157,85 @@ class Summary {
   }
 
  private:
-  CsvTable table_;  ///< of one row
-  size_t cycles_ = table_.require_column("cycles"), pe_ = table_.require_column("pe_count"),
-         bytes_ = table_.require_column("on_chip_bytes");
-  std::vector<size_t> groups_;
-  std::map<std::vector<std::string>, std::vector<Point>> alike_;
+  std::vector<std::string> cells_of(std::string_view line) const {
+    std::vector<std::string> cells = rows_.cells(std::string(line));
+    if (cells.size() != rows_.header().size())
+      throw Error(ErrorKind::kIo,
+                  fmt::format("{}: was changed while the sweep ran", printable(options_.output)));
+    return cells;
+  }
+
+  size_t column_of(std::string_view name) const {
+    // Results stand behind the options, which may have their names.
+    const auto& header = rows_.header();
+    return static_cast<size_t>(std::find(header.rbegin(), header.rend(), name).base() -
+                               header.begin()) -
+           1;
+  }
+
+  /// Designs are compared with those of the same model and options; with fields that the user
+  /// names, options are part of the choice.
+  SweepFront make_front() const {
+    std::vector<size_t> groups;
+    for (size_t c = 0; c < spec_.columns().size(); ++c) {
+      const JobColumn::Kind kind = spec_.columns()[c].kind;
+      if (kind == JobColumn::Kind::kModel ||
+          (options_.pareto.empty() && kind == JobColumn::Kind::kOption))
+        groups.push_back(1 + c);
+    }
+    std::vector<FrontField> fields = front_fields(options_.pareto, spec_);
+    if (fields.empty())
+      for (const char* name : {"cycles", "pe_count", "on_chip_bytes"})
+        fields.push_back({.column = column_of(name), .name = name, .more_is_better = false});
+    return {std::move(fields), std::move(groups)};
+  }
+
+  /// The front comes first: pages leave out the last rows where there is no room.
+  void add_columns(SweepResult& result,
+                   const std::map<int64_t, std::vector<std::string>>& shown) const {
+    if (!options_.columns) return;
+    std::vector<int64_t> order = result.front;
+    const std::set<int64_t> front(order.begin(), order.end());
+    for (const auto& [index, cells] : shown)
+      if (!front.contains(index)) order.push_back(index);
+    const size_t options = spec_.columns().size();
+    for (size_t c = 0; c < rows_.header().size(); ++c) {
+      SweepResultColumn column{.name = rows_.header()[c], .unit = "", .values = {}};
+      if (c > 0 && c <= options) column.unit = spec_.columns()[c - 1].unit;
+      if (c > options) column.unit = sweep_fields()[c - 1 - options].unit;
+      for (const int64_t index : order) column.values.push_back(shown.at(index)[c]);
+      const bool is_empty = std::all_of(column.values.begin(), column.values.end(),
+                                        [](const std::string& text) { return text.empty(); });
+      if (!is_empty) result.columns.push_back(std::move(column));
+    }
+  }
+
+  const SweepSpec& spec_;
+  const SweepRows& rows_;
+  const SweepOptions& options_;
+  size_t fits_ = column_of("fits");
+  SweepFront front_;
   std::string first_error_;
 };
 
 }  // namespace
 
-SweepResult run_sweep(const std::string& spec_file, const std::string& output, int64_t threads,
+SweepResult run_sweep(const std::string& spec_file, const SweepOptions& options,
                       const ShowProgress& show) {
-  const Json json = parse_json(read_file(spec_file), printable(spec_file));
-  const SweepLists lists(JsonObject(json, printable(spec_file)));
-  const std::string header = header_of(lists);
-  ResumableCsv csv(output, {.header = header, .count = lists.size(), .cells = [&](size_t index) {
-                              return lists.cells(index);
-                            }});
-  const Forecaster forecaster;
-  const ManyOptions options{.threads = static_cast<int>(threads), .poll = nullptr};
-  JobTable jobs(forecaster, lists.columns());
-  jobs.load(options);
-  SharedLayers layers;
-  Progress progress{.total = lists.size() - csv.rows(), .unit = "combinations", .note = ""};
-  std::mutex mutex;
-  // Where the disk is full, the combinations that are left are not computed.
-  run_all(lists.size(), options.threads, [&](size_t place) {
-    const size_t index = lists.index_at(place);
-    if (csv.has(index)) return;
-    csv.add(index, cells_of(jobs.run(index, {.layers = &layers})));
-    if (!show) return;
-    const std::lock_guard lock(mutex);
-    ++progress.done;
-    show(progress);
-  });
-  csv.finish();
-  SweepResult result{.output = output};
-  Summary summary(header, lists);
-  csv.each_line([&](std::string_view line) { summary.take(line, result); });
-  summary.add_front(result, csv);
+  const std::unique_ptr<const SweepSpec> spec = read_sweep_spec(spec_file);
+  const SweepRows rows(options.output, *spec);
+  Summary summary(*spec, rows, options);
+  ResumableLines file(options.output, rows.format());
+  SweepResult result;
+  result.output = options.output;
+  result.rejected = SweepRun(*spec, rows, file, options).run(show);
+  file.finish();
+  file.each_line([&](std::string_view line) { summary.take(line, result); });
+  summary.add_points(result, file);
   summary.add_failures(result);
+  if (result.combinations == 0)
+    result.shortfall = fmt::format("no point is left: the conditions of {} refuse all {}",
+                                   printable(spec_file), spec->size());
   return result;
 }
 

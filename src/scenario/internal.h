@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "devices/device.h"
+#include "devices/device_numbers.h"
 #include "importers/model.h"
 #include "predict/predictor.h"
 #include "scenario/pass/pass_cache.h"
@@ -25,6 +26,9 @@ struct GpuRef::Content {
 
 /// A device that was made of another one, as a device to ask about.
 GpuRef ref_of_device(Device device);
+
+/// The GPU with other numbers than its data sheet's; see device_numbers.h.
+GpuRef with_numbers(const GpuRef& gpu, const GivenNumbers& numbers);
 
 struct Forecaster::Impl {
   Weights weights;

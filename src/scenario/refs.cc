@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 
+#include "accelerator/names.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "devices/cluster.h"
@@ -51,6 +52,10 @@ GpuRef ref_of_device(Device device) {
   return ref;
 }
 
+GpuRef with_numbers(const GpuRef& gpu, const GivenNumbers& numbers) {
+  return ref_of_device(with_numbers(gpu.content->device, numbers));
+}
+
 const std::string& ModelRef::name() const { return content->model.name; }
 const std::string& GpuRef::id() const { return content->device.id; }
 const std::vector<std::string>& GpuRef::warnings() const { return content->device.warnings; }
@@ -66,6 +71,14 @@ ModelRef model_from_text(const std::string& text, const std::string& name) {
   return ref_of(import_model(text, printable(name)));
 }
 
+/// "H100:sm_count=160" is written as designs of accelerators are.
+bool is_accelerator(const std::string& spec) {
+  if (!accelerator::names_accelerator(spec)) return false;
+  const size_t colon = spec.rfind(':');
+  return colon == std::string::npos || spec.find('=', colon) == std::string::npos ||
+         !names_bundled_device(split_slice(spec.substr(0, colon)).first);
+}
+
 GpuRef load_gpu_ref(const std::string& name_or_path) {
   static Loaded<GpuRef> bundled;
   const auto load = [&] {
@@ -76,6 +89,9 @@ GpuRef load_gpu_ref(const std::string& name_or_path) {
                               shown_name(name_or_path)));
     return ref_of_device(find_device(name_or_path));
   };
+  // Names of bundled ones are compared by letters and digits, which numbers are more than.
+  if (auto [device, numbers] = split_numbers(name_or_path); !numbers.empty())
+    return with_numbers(load_gpu_ref(device), numbers);
   return is_path(split_slice(name_or_path).first)
              ? load()
              : bundled.get(normalized_name(name_or_path), load);

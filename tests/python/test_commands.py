@@ -5,6 +5,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -175,6 +176,23 @@ class Commands(unittest.TestCase):
             result = tilecast.sweep(spec, output_file=ours, threads=1)
             self.assertEqual((result.combinations, result.failed, result.output), (len(ours.read_text().splitlines()) - 1, 0, str(ours)))
             self.assertEqual(sorted(ours.read_text().split("\n")), sorted(theirs.read_text().split("\n")))
+
+    def test_explore(self):
+        """The program starts Python's command."""
+        spec = {"device": "gemmini", "parameters": {"DIM": [8, 16]}, "forecasts": [{"model": "resnet-50"}], "objectives": ["time"]}
+        if not PROGRAM:
+            self.skipTest("TILECAST_PROGRAM is not set: there is nothing to compare with")
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "spec.json"
+            path.write_text(json.dumps(spec))
+            words = ["explore", str(path), "--designs", "4", "--batch", "2", "--objective", "DIM", "--format", "json", "--quiet"]
+            ours = subprocess.run([sys.executable, "-m", "tilecast", *words], capture_output=True, text=True)
+            theirs = subprocess.run([PROGRAM, *words], capture_output=True, text=True, env={**os.environ, "TILECAST_PYTHON": sys.executable})
+            self.assertEqual(theirs.stdout, ours.stdout)
+            self.assertEqual((theirs.returncode, theirs.stderr.splitlines()[-1:]), (ours.returncode, ours.stderr.splitlines()[-1:]))
+            theirs = subprocess.run([PROGRAM, *words], capture_output=True, text=True, env={**os.environ, "TILECAST_PYTHON": "/bin/false"})
+            self.assertEqual(theirs.returncode, 1)
+            self.assertIn("pip install 'tilecast[explore]'", theirs.stderr)
 
     def test_train(self):
         with tempfile.TemporaryDirectory() as folder:

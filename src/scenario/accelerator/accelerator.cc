@@ -191,7 +191,6 @@ AcceleratorForecast time_layers(const std::vector<PassLayer>& layers, const Desi
   return forecast;
 }
 
-bool is_accelerator(const std::string& spec) { return accelerator::names_accelerator(spec); }
 std::vector<std::string> accelerator_ids() { return accelerator::bundled_accelerators(); }
 
 std::string timing_key(const AcceleratorRef& device) {

@@ -11,7 +11,6 @@ namespace {
 
 }  // namespace
 
-bool is_accelerator(const std::string& spec) { return accelerator::names_accelerator(spec); }
 std::vector<std::string> accelerator_ids() { return accelerator::bundled_accelerators(); }
 
 void set_mapping(AcceleratorOptions& options, const std::string& text_or_path) {

@@ -1,4 +1,4 @@
-#include "many/resumable_csv.h"
+#include "many/resumable_lines.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -6,7 +6,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <fstream>
 #include <utility>
 
@@ -27,8 +29,8 @@ bool names_open_file(int descriptor, const std::string& path) {
 
 }  // namespace
 
-ResumableCsv::ResumableCsv(std::string path, Lines lines)
-    : path_(std::move(path)), lines_(std::move(lines)) {
+ResumableLines::ResumableLines(std::string path, Format format)
+    : path_(std::move(path)), format_(std::move(format)) {
   try {
     open();
     // Replaced by its good lines, the file is another one, which is locked as well.
@@ -39,10 +41,10 @@ ResumableCsv::ResumableCsv(std::string path, Lines lines)
   }
 }
 
-ResumableCsv::~ResumableCsv() { ::close(descriptor_); }
+ResumableLines::~ResumableLines() { ::close(descriptor_); }
 
 /// Opens the file that has the path, and locks it.
-void ResumableCsv::open() {
+void ResumableLines::open() {
   do {
     // Opening a pipe must not wait for its reader.
     const int opened = ::open(
@@ -67,36 +69,59 @@ void ResumableCsv::open() {
   } while (!names_open_file(descriptor_, path_));
 }
 
+std::optional<size_t> ResumableLines::number_of(std::string_view line) const {
+  if (!line.starts_with(format_.before_number)) return std::nullopt;
+  line.remove_prefix(format_.before_number.size());
+  return parse_number<size_t>(line.substr(0, line.find(',')));
+}
+
+/// Whether the line begins as that of its number does.
+bool ResumableLines::is_line_of(std::string_view line, size_t number) const {
+  return number < format_.count && line.starts_with(format_.begin(number));
+}
+
+/// False: it was there before.
+bool ResumableLines::note_done(size_t number) {
+  if (done_.size() <= number) done_.resize(std::min(format_.count, 2 * number + 1));
+  if (done_[number]) return false;
+  done_[number] = true;
+  ++rows_;
+  return true;
+}
+
 /// Whether the file was replaced, since it had lines that are to run again.
-bool ResumableCsv::read_done() {
+bool ResumableLines::read_done() {
   done_.clear();
+  rows_ = 0;
   std::ifstream in(path_);
   if (!in) throw Error(ErrorKind::kIo, printable(path_) + ": cannot read");
-  std::string line;
-  if (!std::getline(in, line)) {
-    write_all(descriptor_, lines_.header, path_);
-    return false;
-  }
   const auto other = [&](const std::string& why) {
     return Error(ErrorKind::kInput,
                  fmt::format("{}: {}; remove it or write to another file", printable(path_), why));
   };
-  // A disk that was full may have cut the header, too.
-  const bool cut = in.eof() && lines_.header.starts_with(line);
-  if (!cut && line + "\n" != lines_.header) throw other("is not the output of this sweep");
-  std::string kept = lines_.header;
+  std::string line;
+  bool cut = false;
+  if (!format_.header.empty()) {
+    if (!std::getline(in, line)) {
+      write_all(descriptor_, format_.header, path_);
+      return false;
+    }
+    // A disk that was full may have cut the header, too.
+    cut = in.eof() && format_.header.starts_with(line);
+    if (!cut && line + "\n" != format_.header) throw other("is not the output of this sweep");
+  }
+  std::string kept = format_.header;
   bool replaced = cut;
-  for (size_t number = 2; !cut && std::getline(in, line); ++number) {
+  for (size_t place = format_.header.empty() ? 1 : 2; !cut && std::getline(in, line); ++place) {
     if (in.eof()) {
       replaced = true;  // the last line has no end
       break;
     }
-    const auto index = parse_number<size_t>(line.substr(0, line.find(',')));
-    if (!index || *index >= lines_.count ||
-        !line.starts_with(fmt::format("{},{}", *index, lines_.cells(*index))))
-      throw other(fmt::format("line {}: is of other lists than this sweep's", number));
-    // The last cell is an error; a line that is there twice counts once.
-    if (!line.ends_with(",") || !done_.insert(*index).second) {
+    const std::optional<size_t> number = number_of(line);
+    if (!number || !is_line_of(line, *number))
+      throw other(fmt::format("line {}: is of other lists than this sweep's", place));
+    // A line that is there twice counts once.
+    if (!line.ends_with(format_.good_end) || !note_done(*number)) {
       replaced = true;
       continue;
     }
@@ -109,8 +134,8 @@ bool ResumableCsv::read_done() {
   return true;
 }
 
-void ResumableCsv::add(size_t number, const std::string& results) {
-  const std::string line = fmt::format("{},{}{}\n", number, lines_.cells(number), results);
+void ResumableLines::add(size_t number, const std::string& results) {
+  const std::string line = format_.begin(number) + results + "\n";
   const std::lock_guard lock(mutex_);
   if (failure_) std::rethrow_exception(failure_);
   struct stat before{};
@@ -125,12 +150,12 @@ void ResumableCsv::add(size_t number, const std::string& results) {
   }
 }
 
-void ResumableCsv::finish() { sync(descriptor_, path_); }
+void ResumableLines::finish() { sync(descriptor_, path_); }
 
-void ResumableCsv::each_line(const std::function<void(std::string_view line)>& take) const {
+void ResumableLines::each_line(const std::function<void(std::string_view line)>& take) const {
   std::ifstream in(path_);
   std::string line;
-  std::getline(in, line);
+  if (!format_.header.empty()) std::getline(in, line);
   while (std::getline(in, line)) take(line);
   if (!in.eof()) throw Error(ErrorKind::kIo, printable(path_) + ": cannot read");
 }
