@@ -202,7 +202,7 @@ def write_wheel(path, files, epoch):
 def wheel_files(sources, info, module, licenses, tag):
     files = {}
     for path in sorted((sources / "python/tilecast").rglob("*")):
-        if path.is_file() and path.suffix in (".py", ".pyi", ".typed") or path.name == "py.typed":
+        if path.is_file():
             files[str(path.relative_to(sources / "python"))] = (path.read_bytes(), 0o644)
     files[f"tilecast/{module.name}"] = (module.read_bytes(), 0o755)
     for path in sorted(info.rglob("*")):
