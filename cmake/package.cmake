@@ -32,8 +32,10 @@ function(tilecast_archive name)
   target_include_directories(tilecast_${name}_archive INTERFACE $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
   target_compile_features(tilecast_${name}_archive INTERFACE cxx_std_20)
   target_link_libraries(tilecast_${name}_archive PRIVATE ${ARG_USES})
-  install(TARGETS tilecast_${name}_archive EXPORT tilecast-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-  install(EXPORT tilecast-${name} NAMESPACE tilecast:: FILE ${name}-targets.cmake DESTINATION ${package_folder})
+  install(TARGETS tilecast_${name}_archive EXPORT tilecast-${name} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    COMPONENT development)
+  install(EXPORT tilecast-${name} NAMESPACE tilecast:: FILE ${name}-targets.cmake DESTINATION ${package_folder}
+    COMPONENT development)
   # Whoever builds the program can install.
   add_dependencies(tilecast tilecast_${name}_archive)
 endfunction()
@@ -48,9 +50,20 @@ tilecast_archive(train FOLDERS ${train_folders}
   USES tilecast_tilecast_archive ${xz_library} Threads::Threads ${CMAKE_DL_LIBS})
 set_target_properties(tilecast_train_archive PROPERTIES OUTPUT_NAME tilecast_train)
 
-install(DIRECTORY include/tilecast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(DIRECTORY include/tilecast DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} COMPONENT development)
 configure_package_config_file(cmake/tilecast-config.cmake.in ${PROJECT_BINARY_DIR}/tilecast-config.cmake
   INSTALL_DESTINATION ${package_folder})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/tilecast-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${PROJECT_BINARY_DIR}/tilecast-config.cmake ${PROJECT_BINARY_DIR}/tilecast-config-version.cmake
-  DESTINATION ${package_folder})
+  DESTINATION ${package_folder} COMPONENT development)
+
+# The program with its manual page, completion and documents.
+install(TARGETS tilecast RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT program)
+if(NOT CMAKE_CROSSCOMPILING)
+  install(FILES ${shell_files}/tilecast.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 COMPONENT program)
+  install(FILES ${shell_files}/tilecast DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions COMPONENT program)
+  install(FILES ${shell_files}/_tilecast DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions COMPONENT program)
+  install(FILES ${shell_files}/tilecast.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d COMPONENT program)
+endif()
+install(FILES LICENSE README.md CHANGELOG.md DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)
+install(DIRECTORY docs/schema DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT program)

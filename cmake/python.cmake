@@ -1,5 +1,33 @@
 # The Python package: the module tilecast._core, linked with the library, and the files of
 # python/tilecast. In the build folder lies a package that works in place (PYTHONPATH=build/release/python).
+set(TILECAST_PYTHON_MODULES "" CACHE STRING "Modules that are built from headers alone, without the Pythons (tools/wheels.py): SUFFIX=FOLDERS:...;...")
+set(TILECAST_PYBIND11 "" CACHE STRING "The headers of pybind11 for them")
+
+# What every module has. The symbols of the library are of no use to others; without them, the module is loaded faster.
+function(tilecast_python_module target)
+  target_include_directories(${target} PRIVATE python)
+  target_link_libraries(${target} PRIVATE tilecast_cli fmt::fmt)
+  target_link_options(${target} PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic)
+  target_compile_definitions(${target} PRIVATE TILECAST_VERSION="${PROJECT_VERSION}")
+endfunction()
+file(GLOB python_sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/bindings/*.cc)
+
+if(TILECAST_PYTHON_MODULES)
+  add_custom_target(tilecast_python_modules)
+  foreach(module IN LISTS TILECAST_PYTHON_MODULES)
+    string(REGEX MATCH "^(.*)=(.*)$" parsed "${module}")
+    set(target tilecast_core_${CMAKE_MATCH_1})
+    string(REPLACE ":" ";" folders "${CMAKE_MATCH_2}")
+    add_library(${target} MODULE ${python_sources})
+    tilecast_python_module(${target})
+    target_include_directories(${target} SYSTEM PRIVATE ${TILECAST_PYBIND11} ${folders})
+    set_target_properties(${target} PROPERTIES PREFIX "" OUTPUT_NAME _core.${CMAKE_MATCH_1} CXX_VISIBILITY_PRESET hidden
+      LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/modules)
+    add_dependencies(tilecast_python_modules ${target})
+  endforeach()
+  return()
+endif()
+
 if(Python3_EXECUTABLE AND NOT Python_EXECUTABLE)
   set(Python_EXECUTABLE ${Python3_EXECUTABLE})
 endif()
@@ -24,17 +52,10 @@ if(NOT pybind11_FOUND)
   return()
 endif()
 
-pybind11_add_module(tilecast_core MODULE NO_EXTRAS
-  python/bindings/arrow_export.cc python/bindings/arrow_import.cc python/bindings/errors.cc
-  python/bindings/module.cc python/bindings/options.cc python/bindings/pass.cc python/bindings/questions.cc
-  python/bindings/records.cc python/bindings/sweep.cc python/bindings/table.cc python/bindings/views.cc)
-target_include_directories(tilecast_core PRIVATE python)
-target_link_libraries(tilecast_core PRIVATE tilecast_command fmt::fmt)
-# The symbols of the library are of no use to others; without them, the module is loaded faster.
-target_link_options(tilecast_core PRIVATE -Wl,--exclude-libs,ALL -Wl,-Bsymbolic)
+pybind11_add_module(tilecast_core MODULE NO_EXTRAS ${python_sources})
+tilecast_python_module(tilecast_core)
 set_target_properties(tilecast_core PROPERTIES OUTPUT_NAME _core
   LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/python/tilecast)
-target_compile_definitions(tilecast_core PRIVATE TILECAST_VERSION="${PROJECT_VERSION}")
 
 # Beside the module, links to the package's files: a changed file needs no build.
 file(GLOB python_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/python/tilecast/*)

@@ -4,7 +4,7 @@ include(GoogleTest)
 # The unit tests: the *_test.cc of src, found by folder scan, but those of programs of their own below.
 file(GLOB_RECURSE unit_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/*_test.cc)
 list(FILTER unit_tests EXCLUDE REGEX
-     "^src/(accelerator/|allocation/|scenario/threads_test|command/|embedding/|placement/|plan/|profile/|sim/step_bound_test|tuning/)")
+     "^src/(accelerator/|allocation/|scenario/(threads_test|diffusion/)|command/|embedding/|placement/|plan/|profile/|sim/step_bound_test|tuning/)")
 # A program of tests. It runs in TILECAST_TEST_SHARDS processes, one that is SMALL in one: starting one takes longer than most
 # tests. LONG and SLOW are patterns of gtest: tests that take seconds run in a process of their own, which is not fast; one
 # for all SLOW tests has the label slow.
@@ -76,6 +76,9 @@ if(TILECAST_TUNING)
 endif()
 file(GLOB profile_tests CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/src/profile/*_test.cc)
 tilecast_test_program(profile_tests SMALL SOURCES ${profile_tests} USES tilecast_profile LABELS fast)
+tilecast_test_program(diffusion_tests SMALL SOURCES src/scenario/diffusion/diffusion_test.cc USES tilecast_scenario LABELS fast)
+set_source_files_properties(src/scenario/diffusion/diffusion_test.cc PROPERTIES
+  COMPILE_DEFINITIONS TILECAST_MODELS="${PROJECT_SOURCE_DIR}/data/models")
 # All fuzz targets on their seeds.
 include(cmake/fuzz_targets.cmake)
 set(accepts_all_onnx --all)  # every seed is translated
@@ -130,11 +133,11 @@ add_test(NAME measure_kit COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/me
 set_tests_properties(measure_kit PROPERTIES LABELS slow)
 add_test(NAME measure_round_trip COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/measure/tests/test_round_trip.py $<TARGET_FILE:tilecast>)
 # The program with small weights that never change: new weights change no case. Its own embedded_files()
-# takes the place of that of the library.
+# and built_commit() take the place of those of the libraries.
 tilecast_embed(embedded_for_cases REPLACED_BY ${PROJECT_SOURCE_DIR}/tests/data FILES ${data_files})
 get_target_property(program_libraries tilecast LINK_LIBRARIES)
 add_executable(tilecast_cases $<TARGET_OBJECTS:tilecast> ${PROJECT_BINARY_DIR}/embedded_for_cases.cc
-  ${PROJECT_BINARY_DIR}/embedded_for_cases.S)
+  ${PROJECT_BINARY_DIR}/embedded_for_cases.S tests/support/no_commit.cc)
 target_link_libraries(tilecast_cases PRIVATE ${program_libraries})
 # A test for each case: `ctest --preset release -R case.forecast_table`.
 file(GLOB cases CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/tests/cases/*.case)
@@ -230,6 +233,9 @@ add_test(NAME law_literals COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/t
 add_test(NAME law_page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/law_page.py --check)
 add_test(NAME price_page COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/price_page.py --check)
 add_test(NAME left_out_picture COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/left_out_picture.py)
+add_test(NAME public_surface COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/surface_test.py)
+set_tests_properties(public_surface PROPERTIES LABELS fast)
+add_test(NAME bill_of_materials COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/sbom.py --check)
 add_test(NAME layers COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tools/check_layers.py)
 set_tests_properties(layers PROPERTIES LABELS fast)
 add_test(NAME committed_errors COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/check_accuracy.py $<TARGET_FILE:tilecast>)

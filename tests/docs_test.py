@@ -33,6 +33,7 @@ FILES = {
     "model.onnx": "tests/fuzz/onnx/attention.onnx",
     "model.gguf": "tests/fuzz/gguf/llama_q4_k_m",
     "tables.json": "data/models/dlrm_mlperf.json",
+    "path/to/pipeline": "tests/data/pixart_pipeline",
     "trace.json.gz": "tests/data/profiler_trace.json.gz",
 }
 BLOCK = re.compile(r"(?P<mark><!-- not run: [^>]*-->\n)?```(?P<kind>[^\n]*)\n(?P<body>.*?)```", re.S)
@@ -85,7 +86,10 @@ def check(page, program, update):
     with tempfile.TemporaryDirectory() as folder:
         for name, source in FILES.items():
             (Path(folder) / name).parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(ROOT / source, Path(folder) / name)
+            if (ROOT / source).is_dir():
+                shutil.copytree(ROOT / source, Path(folder) / name, dirs_exist_ok=True)
+            else:
+                shutil.copy(ROOT / source, Path(folder) / name)
         for block in BLOCK.finditer(text):
             name = re.search(r"file=(\S+)", block["kind"])
             if name:

@@ -62,6 +62,7 @@ REPORTS = {
     "accelerator_evaluation": "accelerator_evaluate.case",
     "tune_evaluation": "evaluate_find.case",
     "calibrate": "calibrate_pairs.case",
+    "sweep": "sweep_pareto.case",
 }
 # Answers whose pages have no chart: tables alone.
 NO_CHART = {"gpus", "data_file", "accelerator_evaluation", "tune_evaluation", "calibrate"}

@@ -14,9 +14,10 @@ rm -rf "$folder/root/root/sdist"
 cp -r "$folder/sdist" "$folder/root/root/sdist"
 mount_root "$folder/root"
 in_root "$folder/root" '
-  test -z "$(ls -d /usr/include/fmt /usr/include/nlohmann /usr/include/eigen3 /usr/include/CLI 2> /dev/null)"
+  test -z "$(ls -d /usr/include/fmt /usr/include/nlohmann /usr/include/eigen3 /usr/include/CLI /usr/include/boost 2> /dev/null)"
   cd /root && rm -rf venv && python3 -m venv venv
   venv/bin/pip install -q sdist/tilecast-*.tar.gz
+  venv/bin/tilecast --version
   cd / && /root/venv/bin/python -c "
 import tilecast
 forecast = tilecast.forecast(\"gpt2_large\", gpu=\"H100\", mode=\"training\", batch=4, seq=1024)

@@ -13,11 +13,7 @@ fresh_root() {
   root=$1
   [ -d "$folder/base" ] || debian_root "$folder/base" git,ca-certificates
   cp -a "$folder/base" "$root"
-  # The same sources, proxies and keys that this machine reaches its packages with.
-  rm -rf "$root/etc/apt/sources.list" "$root/etc/apt/sources.list.d"
-  mkdir -p "$root/etc/apt/sources.list.d" "$root/etc/apt/apt.conf.d" "$root/usr/share/keyrings"
-  echo "deb $mirror $release main" > "$root/etc/apt/sources.list"
-  grep -lsiE 'proxy|CaInfo|Verify-Peer' /etc/apt/apt.conf /etc/apt/apt.conf.d/* | xargs -r -I{} cp {} "$root/etc/apt/apt.conf.d/" || true
+  debian_sources "$root"
   mount_root "$root"
   git clone -q --bare "$repository" "$root/tilecast.git"
 }

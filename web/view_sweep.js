@@ -40,7 +40,8 @@ function typed(column) {
 /** Points as records; those of the front first. */
 function rowsOf(columns, front) {
   const count = columns[0]?.values.length ?? 0;
-  const rows = Array.from({length: count}, (_, i) => Object.fromEntries(columns.map((c) => [c.name, c.values[i]])));
+  const row = (_, i) => Object.fromEntries(columns.map((c) => [c.name, c.values[i]]));
+  const rows = Array.from({length: count}, row);
   for (const row of rows) row.is_front = front.has(row.index);
   return rows.sort((a, b) => b.is_front - a.is_front);
 }
@@ -49,10 +50,11 @@ function rowsOf(columns, front) {
 function axesOf(s, columns) {
   const differs = (c) => c.isNumber && c.differs;
   const wanted = [
-    ...s.pareto.map((field) => field.slice(4)), 'latency_s', 'cycles', 'peak_bytes', 'tokens_per_s', 'on_chip_bytes',
-    'energy_j',
+    ...s.pareto.map((field) => field.slice(4)), 'latency_s', 'cycles', 'peak_bytes',
+    'tokens_per_s', 'on_chip_bytes', 'energy_j',
   ];
-  const found = wanted.map((name) => columns.find((c) => c.name === name)).filter((c) => c && differs(c));
+  const named = wanted.map((name) => columns.find((c) => c.name === name));
+  const found = named.filter((c) => c && differs(c));
   return [...new Set(found)].slice(0, 2);
 }
 
@@ -87,13 +89,16 @@ function isWide(column) {
 
 /** The options that points differ in. */
 function noteOf(columns, row) {
-  const options = columns.slice(1, columns.findIndex((c) => c.name === 'cycles' || c.name === 'latency_s'));
+  const results = columns.findIndex((c) => c.name === 'cycles' || c.name === 'latency_s');
+  const options = columns.slice(1, results);
   return options.filter((c) => c.differs).map((c) => `${c.name}: ${row[c.name]}`);
 }
 
 function pointTable(columns, rows) {
   const front = words('front', (row) => (row.is_front ? 'yes' : ''));
-  const shown = columns.map((c) => (c.isNumber ? numbers(c.name, c.unit || 'count', (row) => row[c.name]) :
-                                                 words(c.name, (row) => row[c.name])));
+  const shown = columns.map((c) => {
+    const get = (row) => row[c.name];
+    return c.isNumber ? numbers(c.name, c.unit || 'count', get) : words(c.name, get);
+  });
   return table([front, ...shown], rows, {caption: 'Points of the sweep'});
 }

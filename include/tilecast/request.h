@@ -300,6 +300,22 @@ struct EnergyTerms {
   std::optional<GpuPrice> gpu_price = {};  ///< the GPU's, once it is looked up
 };
 
+/// What a pipeline of image or video diffusion makes, and how GPUs share it. Sizes that are left
+/// out are the defaults of the pipeline's class.
+struct DiffusionTerms {
+  std::optional<int64_t> steps;          ///< of the denoiser
+  std::optional<double> guidance;        ///< scale of classifier-free guidance; 1 or less: none
+  std::optional<int64_t> height, width;  ///< pixels
+  std::optional<int64_t> frames;         ///< of a video
+  std::optional<double> fps;             ///< that the video is played at
+  /// Ranks that share each sequence: by heads in attention (Ulysses), or in a ring; ranks that
+  /// share the two passes of guidance.
+  int64_t ulysses_degree = 1, ring_degree = 1, cfg_degree = 1;
+
+  int64_t ranks() const { return ulysses_degree * ring_degree * cfg_degree; }
+  bool operator==(const DiffusionTerms&) const = default;
+};
+
 /// One request: what is forecast and how it is executed. Fields that do not apply to the kind of
 /// request keep their defaults.
 struct Request {
@@ -333,6 +349,7 @@ struct Request {
   std::string dims;
   bool skip_unsupported = false;  ///< leaves out operators of a model file that are not supported
   Parallel parallel;
+  DiffusionTerms diffusion;
 
   // For text generation.
   int64_t prompt = 1024;  ///< tokens

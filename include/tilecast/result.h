@@ -829,6 +829,70 @@ struct TrainingRun {
   }
 };
 
+/// One network of a pipeline of image or video diffusion.
+struct DiffusionPart {
+  std::string name, stage;
+  int64_t runs = 1;
+  double run_s = 0, total_s = 0;
+  int64_t parameters = 0, flops = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = DiffusionPart;
+    field.is("DiffusionPart", "A network of a pipeline, as it runs for one batch.");
+    field("part", "", "name in the pipeline; with tiles, of one size of them", &Self::name);
+    field("stage", "", "when it runs: encode, denoise or decode", &Self::stage,
+          {"encode", "denoise", "decode"});
+    field("runs", "", "in the whole batch", &Self::runs);
+    field("run_s", "s", "of one run", &Self::run_s);
+    field("total_s", "s", "of all runs", &Self::total_s);
+    field("parameters", "", "of the network", &Self::parameters);
+    field("run_flops", "FLOP", "work of one run, on one GPU", &Self::flops);
+  }
+};
+
+/// A batch of images or videos: text encoders, steps of the denoiser, decoder.
+struct DiffusionForecast {
+  int64_t steps = 0, height = 0, width = 0;
+  std::optional<int64_t> frames;
+  std::optional<double> fps;
+  double guidance = 0;
+  int64_t passes = 1, ranks = 1;
+  double encode_s = 0, step_s = 0, decode_s = 0, communication_s = 0;
+  double outputs_per_s = 0, seconds_per_output = 0;
+  std::optional<double> seconds_per_video_second, energy_per_output_j;
+  std::vector<DiffusionPart> parts;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = DiffusionForecast;
+    field.is("Diffusion", "A batch of images or videos of a diffusion pipeline.");
+    field("steps", "", "of the denoiser", &Self::steps);
+    field("height", "pixels", "of an image or frame", &Self::height);
+    field("width", "pixels", "of an image or frame", &Self::width);
+    field("frames", "", "of a video; null: images", &Self::frames);
+    field("fps", "1/s", "frames that are played in a second; null: images", &Self::fps);
+    field("guidance", "", "scale of guidance", &Self::guidance);
+    field("passes", "",
+          "samples of the denoiser for each output and step: 2 with classifier-free guidance",
+          &Self::passes);
+    field("ranks", "", "GPUs that share the batch", &Self::ranks);
+    field("encode_s", "s", "text encoders", &Self::encode_s);
+    field("step_s", "s", "one step of the denoiser", &Self::step_s);
+    field("decode_s", "s", "decoder of the latents", &Self::decode_s);
+    field("communication_s", "s", "exchanges of the ranks that are not hidden",
+          &Self::communication_s);
+    field("outputs_per_s", "1/s", "images or videos", &Self::outputs_per_s);
+    field("seconds_per_output", "s", "the batch latency over the outputs",
+          &Self::seconds_per_output);
+    field("seconds_per_video_second", "", "the same for each second that is played; null: images",
+          &Self::seconds_per_video_second);
+    field("energy_per_output_j", "J", "of all GPUs; null: power is not forecast",
+          &Self::energy_per_output_j);
+    field("parts", "", "the networks in the order that they run in", &Self::parts);
+  }
+};
+
 struct Forecast {
   std::string model;
   std::string gpu;
@@ -861,9 +925,13 @@ struct Forecast {
   std::vector<KernelForecast> kernels;
   std::vector<Roof> roofs;
   std::optional<ParallelForecast> parallel;
+  std::optional<DiffusionForecast> diffusion;
   std::shared_ptr<const void> names;  ///< owns the strings that `KernelForecast::name` points to
   std::vector<Warning> warnings;
   Request used;
+
+  /// GPUs that take part.
+  int64_t gpus() const { return diffusion ? diffusion->ranks : parallel ? parallel->ranks : 1; }
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -934,6 +1002,8 @@ struct Forecast {
     field("roofs", "", "what the data sheet allows, for each dtype that kernels compute in",
           &Self::roofs);
     field.flat(&Self::parallel);
+    field.if_set("diffusion", "", "a batch of a diffusion pipeline; other models have no such key",
+                 &Self::diffusion);
     field.options(&Self::used);
     field("launch", "", "commands that start such a training; empty: none is known",
           [](const Self& f) { return launch_lines(f); });

@@ -38,6 +38,8 @@ void add_pass();
 /// Views of the classes of the other results.
 void add_result_views();
 void add_table(py::module_& module);
+/// The program, for the command line that the package installs.
+void add_program(py::module_& module);
 /// The points of sweeps.
 void add_sweep(py::module_& module);
 

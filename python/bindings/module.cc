@@ -118,4 +118,5 @@ PYBIND11_MODULE(_core, module) {
   add_forecaster(module);
   add_questions(module);
   add_expressions(module);
+  add_program(module);
 }

@@ -7,6 +7,8 @@ from typing_extensions import TypedDict, Unpack
 
 __version__: str
 
+def _run_program(words: Sequence[bytes]) -> int: ...
+
 Path = Union[str, PathLike[str]]
 ModelLike = Any
 """What tilecast.load_model takes: a name, a path, a config, a torch.nn.Module, a Model."""

@@ -119,7 +119,7 @@ void run_explore(const Command& command, const Given& given) {
                     "pip install 'tilecast[explore]', or name a Python that has it in "
                     "TILECAST_PYTHON",
                     python));
-  std::vector<std::string> words = {python, "-m", "tilecast", "explore"};
+  std::vector<std::string> words = {python, "-m", "tilecast._explore_program"};
   for (std::string& word : python_words(command, given)) words.push_back(std::move(word));
   execute(std::move(words));
   throw Error(ErrorKind::kIo, fmt::format("explore: '{}' cannot be started", python));

@@ -1,33 +1,3 @@
-#include <csignal>
-#include <exception>
-#include <new>
+#include "cli/program.h"
 
-#include "base/file.h"
-#include "base/text.h"
-#include "cli/command.h"
-#include "cli/terminal.h"
-#include "tilecast/error.h"
-
-int main(int argc, char** argv) {
-  // With these signals ignored, a closed pipe or a file that exceeds its size limit is a write
-  // error, which is handled.
-  std::signal(SIGPIPE, SIG_IGN);
-  std::signal(SIGXFSZ, SIG_IGN);
-  tilecast::remove_unfinished_files_on_signals();
-  try {
-    tilecast::run_command_line(argc, argv);
-  } catch (const tilecast::UsageError& error) {
-    tilecast::print_error(error.what());
-    return 2;
-  } catch (const tilecast::Error& error) {
-    tilecast::print_error(tilecast::options_as_flags(error.what()));
-    return 1;
-  } catch (const std::bad_alloc&) {
-    tilecast::print_error("out of memory");
-    return 1;
-  } catch (const std::exception& error) {
-    tilecast::print_error(std::string("this is a bug: ") + error.what());
-    return 1;
-  }
-  return 0;
-}
+int main(int argc, char** argv) { return tilecast::run_program(argc, argv); }

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "cli/show.h"
 #include "cli/terminal.h"
+#include "cli/version.h"
 
 namespace tilecast {
 namespace {
@@ -206,7 +207,7 @@ void run_command_line(int argc, char** argv) {
     throw UsageError(message_of(error));
   }
   if (help) return emit(program_help(), "");
-  if (version) return emit("tilecast " TILECAST_VERSION "\n", "");
+  if (version) return emit(version_text() + "\n", "");
   const std::vector<std::string> extras = program.remaining();
   if (!extras.empty()) refuse_command(extras);
   if (program.get_subcommands().empty()) return emit(program_help(), "");

@@ -13,6 +13,7 @@
 #include "importers/encoded.h"
 #include "importers/gguf/splits.h"
 #include "importers/hub.h"
+#include "importers/huggingface/diffusion_pipeline.h"
 #include "ops/validate.h"
 #include "tilecast/error.h"
 
@@ -48,9 +49,11 @@ static Model finished(Model model, std::string_view format, const std::string& w
   if (model.name.empty()) {
     const fs::path path(where);
     // .../llama-2-7b/config.json is the model llama-2-7b.
-    model.name = path.stem() == "config" && path.has_parent_path()
-                     ? path.parent_path().filename().string()
-                     : path.stem().string();
+    // So is .../llama-2-7b/model_index.json, of a pipeline.
+    model.name =
+        (path.stem() == "config" || path.filename() == kPipelineFile) && path.has_parent_path()
+            ? path.parent_path().filename().string()
+            : path.stem().string();
   }
   model.name = shown_name(model.name);
   validate_what_it_builds(model);
@@ -215,8 +218,19 @@ Model load_bundled_model(const std::string& name) {
                           nearest_models(name)));
 }
 
+/// A folder of a pipeline has no config of its own.
+static bool is_pipeline_folder(const fs::path& folder) {
+  std::error_code code;
+  return fs::is_regular_file(folder / kPipelineFile, code) &&
+         !fs::is_regular_file(folder / "config.json", code);
+}
+
 Model load_model(const std::string& name_or_path) {
   const fs::path path(name_or_path);
+  const fs::path folder = path.filename() == kPipelineFile ? path.parent_path() : path;
+  if (is_folder(folder) && is_pipeline_folder(folder))
+    return import_model(read_pipeline_folder(folder).dump(),
+                        printable((folder / kPipelineFile).string()));
   if (is_folder(path)) return load_config(path / "config.json");
   if (is_there(path)) return load_config(path);
   const std::optional<HubName> hub = find_hub_name(name_or_path);

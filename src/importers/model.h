@@ -80,6 +80,34 @@ struct VisionTower {
   std::function<Graph(const GraphRequest&, const Image&)> build;
 };
 
+/// A pipeline of image or video diffusion: networks that run one after the other.
+struct DiffusionPipeline {
+  /// One batch, with all sizes.
+  struct Batch {
+    int64_t outputs = 1, height = 0, width = 0, frames = 1;
+    bool guided = false;
+    int64_t ulysses = 1, ring = 1, cfg = 1;  ///< ranks, as in DiffusionTerms
+  };
+  enum class Stage : uint8_t { kEncode, kDenoise, kDecode };
+  struct Part {
+    std::string name, component;  ///< parts of one component have the same weights
+    Stage stage = Stage::kDenoise;
+    int64_t runs = 1;  ///< of a batch; of the denoiser in each step
+    /// The modules on one rank, with samples and tokens of their own.
+    std::function<Graph(DType)> build;
+  };
+  bool video = false;
+  /// Guidance is an input of the denoiser, which runs once (guidance-distilled).
+  bool distilled = false;
+  int64_t steps = 0, height = 0, width = 0, frames = 1;  ///< defaults of the pipeline's class
+  double guidance = 0, fps = 0;
+  int64_t pixel_multiple = 1;  ///< of height and width
+  int64_t frame_multiple = 1;  ///< of the frames after the first
+  int64_t heads = 1;           ///< of the denoiser's attention, which Ulysses ranks divide
+  /// Throws Error{kInput} for sizes that the networks do not take.
+  std::function<std::vector<Part>(const Batch&)> parts;
+};
+
 /// The parts of a recommendation model that ranks divide.
 struct Recommendation {
   TableSet tables;
@@ -128,6 +156,7 @@ struct Model {
   std::optional<Decoder> decoder;                ///< set for models that generate text
   std::optional<VisionTower> vision;             ///< beside the decoder; `build` leaves it out
   std::optional<Recommendation> recommendation;  ///< set for models with embedding tables
+  std::optional<DiffusionPipeline> pipeline;     ///< `build` has one run of each of its networks
   bool fixed_seq = false;                        ///< the config fixes the length (images)
   bool has_fused_attention = false;              ///< supports EagerForm::fused_attention
   /// Transformers calls it with SDPA unless it is told otherwise (`_supports_sdpa`). Scores that

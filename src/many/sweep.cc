@@ -5,13 +5,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 #include <map>
 #include <mutex>
-#include <optional>
 #include <set>
 
-#include "base/number.h"
 #include "base/text.h"
 #include "base/threads.h"
 #include "many/job_table.h"
@@ -131,7 +128,7 @@ class Summary {
   /// Adds the front, and the points that a page shows.
   void add_points(SweepResult& result, const ResumableLines& file) {
     result.front = front_.points();
-    for (const FrontField& field : front_fields(options_.pareto, spec_, rows_))
+    for (const FrontField& field : front_fields(options_.pareto, spec_))
       result.pareto.push_back(field.text());
     std::map<int64_t, std::string> lines;
     for (const int64_t index : result.front) lines.emplace(index, "");
@@ -186,7 +183,7 @@ class Summary {
           (options_.pareto.empty() && kind == JobColumn::Kind::kOption))
         groups.push_back(1 + c);
     }
-    std::vector<FrontField> fields = front_fields(options_.pareto, spec_, rows_);
+    std::vector<FrontField> fields = front_fields(options_.pareto, spec_);
     if (fields.empty())
       for (const char* name : {"cycles", "pe_count", "on_chip_bytes"})
         fields.push_back({.column = column_of(name), .name = name, .more_is_better = false});

@@ -58,8 +58,7 @@ FrontField field_named(const std::string& name, std::optional<bool> more, const 
 
 }  // namespace
 
-std::vector<FrontField> front_fields(const std::vector<std::string>& names, const SweepSpec& spec,
-                                     const SweepRows&) {
+std::vector<FrontField> front_fields(const std::vector<std::string>& names, const SweepSpec& spec) {
   std::vector<FrontField> fields;
   for (const std::string& given : names) {
     std::optional<bool> more;

@@ -22,8 +22,7 @@ struct FrontField {
 
 /// The fields of `names`: "latency_s", "time", "max:sm_count". Throws OptionError for one that rows
 /// do not have, that is no number, or of which it is not known what is better.
-std::vector<FrontField> front_fields(const std::vector<std::string>& names, const SweepSpec& spec,
-                                     const SweepRows& rows);
+std::vector<FrontField> front_fields(const std::vector<std::string>& names, const SweepSpec& spec);
 
 /// Takes points one at a time, and keeps those that no other one of the same group beats.
 class SweepFront {

@@ -44,6 +44,7 @@ extern const LayoutDef kOwnTraceLayout;
 extern const LayoutDef kFsdpRunsLayout;
 extern const LayoutDef kMegatronRunsLayout;
 extern const LayoutDef kMegatronPeaksLayout;
+extern const LayoutDef kDiffusionLayout;
 
 namespace {
 
@@ -106,6 +107,7 @@ std::string unpack_xz(const std::string& /*packed*/, const std::string& where) {
 const LayoutDef* const kLayouts[] = {&kFsdpRunsLayout,
                                      &kMegatronRunsLayout,
                                      &kMegatronPeaksLayout,
+                                     &kDiffusionLayout,
                                      &kNeusightLayout,
                                      &kNcclLayout,
                                      &kServingAllReduceLayout,

@@ -40,6 +40,19 @@ std::vector<TensorSpec> infer_scattered(const OpContext& context) {
   return {spec};
 }
 
+/// sequence_all_to_all: a rank gets the tokens of all ranks for its share of the heads, or back.
+std::vector<TensorSpec> infer_exchanged(const OpContext& context) {
+  const int64_t ranks = context.integer("ranks"), scatter = context.integer("scatter");
+  TensorSpec spec = infer_gathered(context).front();
+  const Shape& shape = context.input(0).shape;
+  if (scatter >= static_cast<int64_t>(shape.size()) ||
+      shape[static_cast<size_t>(scatter)] % ranks != 0)
+    context.fail(fmt::format("{} ranks do not divide dimension {} of {}", ranks, scatter,
+                             format_shape(shape)));
+  spec.shape[static_cast<size_t>(scatter)] /= ranks;
+  return {spec};
+}
+
 /// copy_to_ranks: every rank has the tensor already.
 std::vector<TensorSpec> infer_copied(const OpContext& context) {
   return {{.shape = context.input(0).shape,
@@ -272,6 +285,28 @@ std::vector<OpDef> collective_ops() {  // NOLINT(readability-function-size): a t
        .work = work_collective,
        .shard = shard_like_first,
        .example = "x: bf16[64, 256] {ranks=4}"},
+      {.name = "sequence_all_to_all",
+       .doc = "sequences that ranks share: all tokens of a share of the heads, or back",
+       .aten = "c10d::alltoall_",
+       .attributes = {ranks_attribute(),
+                      {.name = "dim",
+                       .doc = "the dimension that becomes whole",
+                       .default_value = int64_t{1},
+                       .min = 0},
+                      {.name = "scatter",
+                       .doc = "the dimension that ranks share afterwards",
+                       .default_value = int64_t{2},
+                       .min = 0}},
+       .infer = infer_exchanged,
+       .work = work_collective,
+       .example = "x: bf16[2, 64, 8, 128] {ranks=4}"},
+      {.name = "ring_exchange",
+       .doc = "keys and values to the next rank of a ring, and those of the one before",
+       .aten = "c10d::send",
+       .attributes = {ranks_attribute()},
+       .infer = infer_same,
+       .work = work_collective,
+       .example = "x: bf16[2, 64, 8, 128] {ranks=4}"},
       {.name = "expert_dispatch",
        .doc = "tokens to the ranks that have their experts: [b, …] to [ranks · b, …]",
        .aten = "c10d::alltoall_",

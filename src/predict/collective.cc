@@ -18,6 +18,8 @@ constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
     {"data_reduce_scatter", CollectiveKind::kReduceScatter},
     {"reduce_scatter", CollectiveKind::kReduceScatter},
     {"context_reduce_scatter", CollectiveKind::kReduceScatter},
+    {"sequence_all_to_all", CollectiveKind::kAllToAll},
+    {"ring_exchange", CollectiveKind::kSendRecv},
     {"expert_dispatch", CollectiveKind::kExpertDispatch},
     {"expert_combine", CollectiveKind::kExpertCombine}};
 

@@ -16,10 +16,15 @@ struct QueryBlocks {
   double tiles;      ///< of all sequences and heads
   double rows;       ///< (query, head) pairs of one tile that are computed
   double positions;  ///< query positions in one tile
+  double of_head;    ///< tiles one after the other along the queries
 };
 
-/// Whether query heads that share a key head also share a tile. FlashAttention 3 and 4 do,
-/// FlashAttention 2 (kernels with mma.sync), TensorRT-LLM's kernels and those for tcgen05
+bool has_mma_sync(const Chip& chip) {
+  return chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync;
+}
+
+/// Whether query heads that share a key head also share a tile. FlashInfer and FlashAttention 3 and
+/// 4 do, FlashAttention 2 (kernels with mma.sync), TensorRT-LLM's kernels and those for tcgen05
 /// (trtllm-gen in all software) do not. With one query all do, but of those for tcgen05 vLLM's
 /// alone.
 bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditions) {
@@ -28,17 +33,36 @@ bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditi
   if (instruction == MatrixInstruction::kTcgen05)
     return a.queries == 1 && traits.packs_decode_heads_with_tcgen05;
   if (a.queries == 1) return true;
+  // FlashAttention 2 reads no cache of 8 bits: software that has it takes FlashInfer there.
+  if (has_mma_sync(chip))
+    return traits.packs_heads_with_mma_sync ||
+           (traits.runs_flash_attention_2 && has_8_bits_or_less(a.kv_dtype));
   return instruction == MatrixInstruction::kWgmma && traits.packs_heads_with_wgmma;
 }
 
-QueryBlocks blocks_of(const Attention& a, bool packs, const AttentionConstants& c) {
+/// Queries of a block. FlashAttention 2 takes square tiles of keys and queries on GPUs of compute
+/// capability 8 whose SMs have little memory, for causal attention and heads of middle size.
+int64_t query_tile(const Attention& a, const Chip& chip, const Conditions& conditions) {
+  const AttentionConstants& c = chip.laws.attention;
+  const Architecture architecture = chip.gpu.architecture;
+  const bool square =
+      (architecture == Architecture::kAmpere || architecture == Architecture::kAda) &&
+      chip.gpu.on_chip_bytes_per_sm <= c.square_tile_on_chip_bytes &&
+      traits_of(conditions.software).runs_flash_attention_2 && a.causal && !a.backward &&
+      !a.latent && !has_8_bits_or_less(a.kv_dtype) && a.head_dim > c.square_tile_above_head_dim &&
+      a.head_dim <= c.square_tile_most_head_dim;
+  return square ? c.square_tile : c.query_tile;
+}
+
+QueryBlocks blocks_of(const Attention& a, bool packs, int64_t tile, const AttentionConstants& c) {
+  const int64_t few = std::min(c.few_query_tile, tile);
   const auto cut = [&](int64_t rows, double heads, double rows_per_position) {
-    return QueryBlocks{
-        .tiles = static_cast<double>(a.batch) * heads *
-                 static_cast<double>(ceil_divide(rows, c.query_tile)),
-        .rows = static_cast<double>(rows <= c.few_query_tile ? c.few_query_tile : c.query_tile),
-        .positions = std::min(static_cast<double>(a.queries),
-                              static_cast<double>(c.query_tile) / rows_per_position)};
+    const auto of_head = static_cast<double>(ceil_divide(rows, tile));
+    return QueryBlocks{.tiles = static_cast<double>(a.batch) * heads * of_head,
+                       .rows = static_cast<double>(rows <= few ? few : tile),
+                       .positions = std::min(static_cast<double>(a.queries),
+                                             static_cast<double>(tile) / rows_per_position),
+                       .of_head = of_head};
   };
   const QueryBlocks plain = cut(a.queries, static_cast<double>(a.heads), 1);
   const int64_t group = std::max<int64_t>(1, a.heads / a.kv_heads);
@@ -180,24 +204,54 @@ const DecodeIntake& intake_of(const Chip& chip) {
   }
 }
 
+/// How alike the keys are that blocks see: 1 where all see as many (one tile of queries, no causal
+/// mask, or a long prefix or short window), 0 where they see half of the longest on average, as in
+/// a long prompt of its own. Of whole tiles: it changes with their number alone.
+double evenness(const Attention& a, const QueryBlocks& blocks) {
+  constexpr double kHalf = 0.5;
+  const auto past = static_cast<double>(a.keys - a.queries);
+  const double queries = blocks.of_head * blocks.positions;
+  double most = past + queries;
+  double mean = a.causal ? past + (queries + blocks.positions) / 2 : most;
+  const auto window = static_cast<double>(a.window);
+  if (window > 0 && window < most) {
+    const double unseen = std::max(0.0, window - past);
+    mean = std::min(mean, blocks.positions + window - unseen * unseen / (2 * queries));
+    most = std::min(most, blocks.positions + window);
+  }
+  return ramp(mean / most, kHalf, 1);
+}
+
+/// Cycles of all blocks on the SMs.
+double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chip& chip,
+                             const Conditions& conditions) {
+  const AttentionConstants& c = chip.laws.attention;
+  const QueryBlocks blocks =
+      blocks_of(a, packs_heads(a, chip, conditions), query_tile(a, chip, conditions), c);
+  const double waves = blocks.tiles / chip.sms;
+  const double cycles = cycles_per_pair(kernel, a, chip, conditions, std::min(1.0, waves));
+  // The last block runs alone, within the power of the board.
+  const double alone =
+      chip.hbm ? cycles : cycles_per_pair(kernel, a, chip, conditions, 1 / chip.sms);
+  const double start = chip.blocks * c.tile_cycles;
+  const double mean = mean_keys(a, blocks.positions, c.key_tile);
+  const double most = most_keys(a, blocks.positions, c.key_tile);
+  const double work = waves * (blocks.rows * mean * cycles + start);
+  const double longest = blocks.rows * most * alone * c.longest_share + start;
+  const double p = c.overlap_exponent;
+  const double uneven = std::pow(std::pow(work, p) + std::pow(longest, p), 1 / p);
+  if (!has_mma_sync(chip) || a.backward) return uneven;
+  // Blocks that see as many keys as the others end together: the SMs take whole waves of them.
+  const double of_block = blocks.rows * most * (waves < 1 ? alone : cycles) + start;
+  return std::lerp(uneven, std::max(1.0, std::ceil(waves)) * of_block, evenness(a, blocks));
+}
+
 }  // namespace
 
 LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
   const AttentionConstants& c = chip.laws.attention;
   const auto& a = std::get<Attention>(kernel.shape);
-  const QueryBlocks blocks = blocks_of(a, packs_heads(a, chip, conditions), c);
-  const double busy = std::min(1.0, blocks.tiles / chip.sms);
-  const double cycles = cycles_per_pair(kernel, a, chip, conditions, busy);
-  // The last block runs alone, within the power of the board.
-  const double alone =
-      chip.hbm ? cycles : cycles_per_pair(kernel, a, chip, conditions, 1 / chip.sms);
-  const double pairs = blocks.tiles * blocks.rows * mean_keys(a, blocks.positions, c.key_tile);
-  const double work = (pairs * cycles + chip.blocks * c.tile_cycles * blocks.tiles) / chip.sms;
-  const double longest =
-      blocks.rows * most_keys(a, blocks.positions, c.key_tile) * alone * c.longest_share +
-      chip.blocks * c.tile_cycles;
-  const double p = c.overlap_exponent;
-  const double body_s = chip.seconds(std::pow(std::pow(work, p) + std::pow(longest, p), 1 / p));
+  const double body_s = chip.seconds(prefill_blocks_cycles(kernel, a, chip, conditions));
   const auto bytes = static_cast<double>(kernel.bytes());
   const double dram_time = share_of_dram_time(bytes, chip, conditions);
   const double memory_s = dram_time * bytes / chip.dram_bytes_per_s;
@@ -262,8 +316,7 @@ LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& con
   double body_s = std::pow(std::pow(std::max(memory_s, l2_s), p) + std::pow(chain_s, p) +
                                std::pow(blocks_s, p) + std::pow(compute_s, p),
                            1 / p);
-  if (a.window > 0 && chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync)
-    body_s *= software.windowed_decode_ratio;
+  if (a.window > 0 && has_mma_sync(chip)) body_s *= software.windowed_decode_ratio;
   const double start_s = chip.seconds(chip.start * latency_cycles(chip, conditions));
   return {start_s + body_s,
           {},

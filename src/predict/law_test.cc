@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <utility>
 
 #include "law_seconds.h"
 
@@ -184,6 +185,61 @@ TEST(PrefillLaw, ACausalMaskHalvesTheWork) {
                        device);
   };
   EXPECT_NEAR(seconds(1) / seconds(0), 0.5, 0.03);
+}
+
+TEST(PrefillLaw, ChunksAfterAPrefixTakeWholeWavesOfBlocks) {
+  // 32 heads on 128 SMs: up to 256 queries in tiles of 64 are one wave of blocks. Measured on an
+  // RTX 4090 with vLLM, 16,384 tokens in the cache (layers of LLMServingSim).
+  const Device device = find_device("RTX 4090");
+  const std::pair<int64_t, double> measured_us[] = {{16, 519.5},  {64, 520},     {128, 521.5},
+                                                    {256, 525.8}, {512, 1035.8}, {1024, 2001.1}};
+  for (const auto& [queries, us] : measured_us) {
+    const Kernel kernel = kernel_of("attention", DType::kBf16,
+                                    {{"batch", 1},
+                                     {"queries", queries},
+                                     {"keys", 16384 + queries},
+                                     {"head_dim", 128},
+                                     {"heads", 32},
+                                     {"kv_heads", 8}});
+    EXPECT_NEAR(law_seconds(kernel, device) * 1e6 / us, 1, 0.12) << queries;
+  }
+}
+
+TEST(PrefillLaw, OnlyFlashAttention2CutsQueriesIntoTilesOf64OnSmallSms) {
+  const auto seconds = [](const char* gpu, int64_t queries, Software software) {
+    return law_seconds(kernel_of("attention", DType::kBf16,
+                                 {{"batch", 1},
+                                  {"queries", queries},
+                                  {"keys", 16384},
+                                  {"head_dim", 128},
+                                  {"heads", 32},
+                                  {"kv_heads", 32}}),
+                       find_device(gpu), {.software = software});
+  };
+  for (const char* gpu : {"RTX 4090", "RTX 3090", "L40S"}) {
+    EXPECT_LT(seconds(gpu, 65, software_of("vllm")), 1.1 * seconds(gpu, 64, software_of("vllm")))
+        << gpu;
+    EXPECT_GT(seconds(gpu, 65, software_of("trtllm")),
+              1.4 * seconds(gpu, 64, software_of("trtllm")))
+        << gpu;
+  }
+  EXPECT_GT(seconds("A100", 65, software_of("vllm")),
+            1.4 * seconds("A100", 64, software_of("vllm")));
+}
+
+TEST(PrefillLaw, FlashInferPacksTheHeadsOfAKeyHead) {
+  // Eight query heads on a key head and 16 queries: one tile of 128 in place of eight of 64.
+  const Kernel kernel = kernel_of("attention", DType::kBf16,
+                                  {{"batch", 64},
+                                   {"queries", 16},
+                                   {"keys", 8192},
+                                   {"head_dim", 128},
+                                   {"heads", 64},
+                                   {"kv_heads", 8}});
+  const auto seconds = [&](Software software) {
+    return law_seconds(kernel, find_device("A100"), {.software = software});
+  };
+  EXPECT_LT(seconds(software_of("sglang")), 0.5 * seconds(software_of("vllm")));
 }
 
 TEST(DecodeLaw, LargeCachesAreReadAtTheMemorysRate) {

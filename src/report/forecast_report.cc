@@ -70,7 +70,7 @@ void add_work(Lines& lines, const Forecast& f) {
             fmt::format("{} of memory traffic; {}", format_si(static_cast<double>(f.bytes), "B"),
                         utilization_text(f)));
   if (!f.gpu_flops_per_s) return;
-  const int64_t gpus = f.parallel ? f.parallel->ranks : 1;
+  const int64_t gpus = f.gpus();
   const std::string flops = format_si(*f.gpu_flops_per_s, "FLOP/s");
   if (!f.tokens_per_s) {
     lines.add("throughput", flops, gpus > 1 ? "model FLOPs of a GPU" : "model FLOPs");
@@ -97,6 +97,36 @@ void add_work(Lines& lines, const Forecast& f) {
             run.carbon_kg ? fmt::format("; {} kg of CO2", format_count(*run.carbon_kg)) : ""));
 }
 
+/// What a batch of a diffusion pipeline is made of.
+void add_diffusion(Lines& lines, const DiffusionForecast& d, int64_t outputs) {
+  const auto runs = [&](const char* stage) {
+    std::vector<std::string> names;
+    for (const DiffusionPart& part : d.parts) {
+      if (part.stage == stage)
+        names.push_back(part.runs > 1 ? fmt::format("{} ({} runs)", part.name, part.runs)
+                                      : part.name);
+    }
+    constexpr size_t kMost = 3;
+    if (names.size() > kMost)
+      return fmt::format("{} tile sizes", format_integer(static_cast<int64_t>(names.size())));
+    return join(names, ", ");
+  };
+  lines.add("  encode", format_seconds(d.encode_s), runs("encode"));
+  lines.add("  step", format_seconds(d.step_s),
+            fmt::format("{} steps{}", d.steps,
+                        d.passes > 1 ? ", each with and without the prompt (guidance)" : ""));
+  lines.add("  decode", format_seconds(d.decode_s), runs("decode"));
+  if (d.ranks > 1)
+    lines.add("  exchanges", format_seconds(d.communication_s), "of the GPUs, not hidden");
+  lines.add("throughput",
+            fmt::format("{} {}/s", format_count(d.outputs_per_s), d.frames ? "videos" : "images"),
+            d.seconds_per_video_second
+                ? fmt::format("{} for a second of {} frames",
+                              format_seconds(*d.seconds_per_video_second), format_count(*d.fps))
+            : outputs > 1 ? format_seconds(d.seconds_per_output) + " for each"
+                          : "");
+}
+
 std::string totals(const Forecast& f, const TableStyle& style) {
   Lines lines;
   lines.add("latency", format_seconds(f.latency_s), "80 % interval " + span_text(f.latency_s));
@@ -108,8 +138,10 @@ std::string totals(const Forecast& f, const TableStyle& style) {
   if (f.host_wait_s > 0.001 * f.latency_s)
     lines.add("  host", format_seconds(f.host_wait_s), "the GPU waits for launches");
   if (f.parallel) add_parallel(lines, f);
+  if (f.diffusion) add_diffusion(lines, *f.diffusion, f.batch);
   add_work(lines, f);
-  if (f.power) add_power(lines, *f.power, f.mode == "training" ? "step" : "pass");
+  if (f.power)
+    add_power(lines, *f.power, f.mode == "training" ? "step" : f.diffusion ? "batch" : "pass");
   lines.add("parameters", format_si(static_cast<double>(f.parameters), ""), "");
   add_memory(lines, f.memory);
   return lines.text(style, true);
@@ -146,7 +178,7 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
   const std::string shape = f.fixed_shapes ? ""
                                            : fmt::format("batch {}, {}{}", format_integer(f.batch),
                                                          f.input, f.input.empty() ? "" : ", ");
-  const int64_t ranks = f.parallel ? f.parallel->ranks : 1;
+  const int64_t ranks = f.gpus();
   const std::string count = ranks > 1 ? fmt::format("{} x ", format_integer(ranks)) : "";
   std::string out = title_lines(fmt::format("{} on {}{}: {}, {}{}{}", f.model, count, f.gpu_name,
                                             f.mode, shape, dtype_text(f.dtype, f.dtype_source),

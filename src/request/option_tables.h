@@ -27,6 +27,9 @@ std::vector<OptionDef> cluster_options(const std::string& otherwise);
 /// Power, and what it costs.
 std::vector<OptionDef> energy_options();
 
+/// What pipelines of image and video diffusion make.
+std::vector<OptionDef> diffusion_options();
+
 /// The options of training on several ranks.
 std::vector<OptionDef> parallel_options();
 

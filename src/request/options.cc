@@ -219,6 +219,7 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
 const std::vector<OptionDef>& request_options() {
   static const std::vector<OptionDef> options = [] {
     std::vector<OptionDef> all = pass_options();
+    for (OptionDef& option : diffusion_options()) all.push_back(std::move(option));
     for (OptionDef& option : parallel_options()) all.push_back(std::move(option));
     for (OptionDef& option : token_options()) all.push_back(std::move(option));
     for (OptionDef& option : energy_options()) all.push_back(std::move(option));

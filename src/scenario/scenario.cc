@@ -7,6 +7,7 @@
 #include "request/access.h"
 #include "scenario/accelerator/accelerator_scenario.h"
 #include "scenario/best_cap.h"
+#include "scenario/diffusion/diffusion.h"
 #include "scenario/generation/generation_scenario.h"
 #include "scenario/internal.h"
 #include "scenario/parallel/rank_layout.h"
@@ -37,6 +38,15 @@ constexpr std::array kScenarios = {
              .covers = [](const Inquiry& q) { return is_of(q, RequestKind::kGenerate); },
              .check = check_request,
              .run = run_generation},
+    Scenario{.name = "diffusion",
+             .what = "a batch of images or videos of a diffusion pipeline",
+             .kinds = kPasses,
+             .covers =
+                 [](const Inquiry& q) {
+                   return is_of(q, RequestKind::kPass) && q.model.content->model.pipeline;
+                 },
+             .check = check_diffusion,
+             .run = run_diffusion},
     Scenario{.name = "recommendation",
              .what = "a pass or training step whose ranks divide embedding tables",
              .kinds = kPasses,

@@ -38,6 +38,8 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"benchmark_weight_copies", &Traits::benchmark_weight_copies, "1"},
     {"benchmark_copies_fill_l2", &Traits::benchmark_copies_fill_l2},
     {"packs_heads_with_wgmma", &Traits::packs_heads_with_wgmma},
+    {"packs_heads_with_mma_sync", &Traits::packs_heads_with_mma_sync},
+    {"runs_flash_attention_2", &Traits::runs_flash_attention_2},
     {"packs_decode_heads_with_tcgen05", &Traits::packs_decode_heads_with_tcgen05},
     {"falls_back_to_triton", &Traits::falls_back_to_triton},
     {"prefill_cycles_ratio", &Traits::prefill_cycles_ratio, "1"},

@@ -33,7 +33,10 @@ struct SoftwareTraits {
   bool benchmark_copies_fill_l2 = false;   ///< as many copies as fill L2, the above at most
 
   // Attention
-  bool packs_heads_with_wgmma = false;           ///< query heads that share a key head share a tile
+  bool packs_heads_with_wgmma = false;     ///< query heads that share a key head share a tile
+  bool packs_heads_with_mma_sync = false;  ///< the same (FlashInfer)
+  /// Its kernels of prompts with mma.sync are FlashAttention 2's; FlashInfer's for 8-bit caches.
+  bool runs_flash_attention_2 = false;
   bool packs_decode_heads_with_tcgen05 = false;  ///< the same of single queries
   bool falls_back_to_triton = false;             ///< for wide heads
   double prefill_cycles_ratio = 0;  ///< cycles of a pair of query and key, over FlashAttention's

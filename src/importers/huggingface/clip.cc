@@ -168,6 +168,43 @@ Model read_clip(const JsonObject& json) {
   return pair_model(config);
 }
 
+namespace {
+
+/// The text tower alone, as pipelines of diffusers have it.
+struct TextTower {
+  Tower tower;
+  int64_t projection = 0;  ///< 0: none (CLIPTextModel)
+};
+
+Graph build_text_tower(const TextTower& config, const GraphRequest& request) {
+  Graph graph;
+  Layers f(graph, request);
+  f.builder().begin_segment("text_model.embeddings", 1);
+  const TensorId start = embed_text(f, config.tower, "text_model.");
+  const TensorId mask = f.causal_mask(start, "text_model.causal_mask");
+  const TensorId read = encode(f, config.tower, start, "text_model.layers", mask);
+  f.builder().begin_segment("head", 1);
+  const TensorId normal = f.layer_norm(read, "text_model.final_layer_norm");
+  const TensorId last = one_token(f, normal, "text_model.end_token");
+  graph.outputs = {normal, config.projection == 0
+                               ? last
+                               : f.linear(last, "text_projection", {config.projection, false})};
+  return graph;
+}
+
+}  // namespace
+
+Model read_clip_text(const JsonObject& json) {
+  TextTower config;
+  read_text(json, config.tower);
+  if (class_name(json, "").ends_with("WithProjection"))
+    config.projection = json.optional_integer({"projection_dim"}, 1, kLargestConfigSize)
+                            .value_or(config.tower.hidden_dim);
+  Model model = make_model(config, config.tower.tokens, config.tower.tokens, build_text_tower);
+  model.has_fused_attention = true;
+  return model;
+}
+
 Model read_siglip(const JsonObject& json) {
   PairConfig config;
   config.siglip = true;

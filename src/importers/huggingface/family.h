@@ -19,6 +19,9 @@ struct FamilyDef {
   Model (*read)(const JsonObject& config);
 };
 
+/// A model of any family. Throws Error{kInput} or Error{kUnsupported} that names the field.
+Model read_config(const Json& json, const std::string& where);
+
 /// Reads dtypes and quantization. A quantization that cannot be read is stored as `problem`. Throws
 /// Error{kInput} for fields of a wrong type.
 Checkpoint read_checkpoint(const JsonObject& config);

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "importers/huggingface/bart.h"
 #include "importers/huggingface/decoder.h"
+#include "importers/huggingface/diffusion_pipeline.h"
 #include "importers/huggingface/encoder.h"
 #include "importers/huggingface/family.h"
 #include "importers/huggingface/multimodal.h"
@@ -24,6 +25,7 @@ Model read_decoder(const JsonObject& config);
 Model read_t5(const JsonObject& config);
 Model read_vit(const JsonObject& config);
 Model read_clip(const JsonObject& config);
+Model read_clip_text(const JsonObject& config);
 Model read_siglip(const JsonObject& config);
 Model read_modernbert(const JsonObject& config);
 Model read_swin(const JsonObject& config);
@@ -62,6 +64,7 @@ const std::vector<FamilyDef>& families() {
             {"dinov2_with_registers", "Dinov2WithRegisters", "DINOv2 with registers", read_vit},
             {"swin", "Swin", "Swin: attention in windows", read_swin},
             {"clip", "CLIP", "CLIP, both towers", read_clip},
+            {"clip_text_model", "CLIPText", "CLIP's text tower", read_clip_text},
             {"siglip", "Siglip", "SigLIP, both towers", read_siglip},
             {"siglip2", "Siglip2", "SigLIP 2, both towers", read_siglip},
             {"resnet", "ResNet", "ResNet", read_resnet},
@@ -76,6 +79,7 @@ const std::vector<FamilyDef>& families() {
             {"hubert", "Hubert", "HuBERT", read_wav2vec2},
             {"UNet2DConditionModel", "", "Stable Diffusion's U-Net (diffusers)", read_unet},
             {"DiTTransformer2DModel", "", "diffusion transformers (diffusers)", read_dit}});
+    append(diffusion_families());
     return all;
   }();
   return table;
@@ -250,6 +254,8 @@ std::vector<std::pair<std::string, std::string>> model_families() {
   for (const FamilyDef& family : families()) all.emplace_back(family.model_type, family.doc);
   return all;
 }
+
+Model read_config(const Json& json, const std::string& where) { return read_any(json, where); }
 
 int64_t head_dim_of(const JsonObject& config, std::string_view hidden_key, int64_t hidden_dim,
                     std::string_view heads_key, int64_t heads) {

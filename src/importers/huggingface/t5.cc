@@ -8,6 +8,7 @@
 
 #include "base/checked.h"
 #include "importers/huggingface/family.h"
+#include "importers/huggingface/fields.h"
 #include "importers/huggingface/layers.h"
 #include "importers/huggingface/relative_bias.h"
 
@@ -26,7 +27,8 @@ struct T5Config {
       decoder_step;  ///< experts 0: none; step: every n-th layer is sparse
   std::string activation;
   bool gated, tied_embeddings, dropout;
-  bool own_bias;  ///< UMT5: each layer has its own table of relative positions
+  bool own_bias;      ///< UMT5: each layer has its own table of relative positions
+  bool encoder_only;  ///< T5EncoderModel, which pipelines of diffusers have
 };
 
 T5Config t5_config(const JsonObject& c) {
@@ -50,6 +52,7 @@ T5Config t5_config(const JsonObject& c) {
   config.tied_embeddings = c.boolean("tie_word_embeddings", true);
   config.dropout = drops(c, "dropout_rate", 0.1);
   config.own_bias = c.string("model_type") == "umt5";
+  config.encoder_only = class_name(c, "").ends_with("EncoderModel");
   if (c.string("model_type") != "switch_transformers") return config;
   config.num_experts = c.integer({"num_experts"}, 1, kMaxExperts);
   const auto step = [&](const char* sparse_key, const char* step_key, int64_t layers) -> int64_t {
@@ -77,6 +80,12 @@ class T5Builder {
     f_.builder().begin_segment("encoder.embed", 1);
     const TensorId table = f_.vocabulary_table("shared.weight", c_.vocab_size, c_.hidden_dim);
     const TensorId encoded = stack("encoder", table, {});
+    if (c_.encoder_only) {
+      f_.builder().begin_segment("head", 1);
+      graph_.outputs = {
+          dropout(f_.rms_norm(encoded, "encoder.final_layer_norm"), "encoder.final_dropout")};
+      return;
+    }
     f_.builder().begin_segment("decoder.embed", 1);
     TensorId x = stack("decoder", table, encoded);
     f_.builder().begin_segment("head", 1);

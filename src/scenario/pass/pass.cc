@@ -62,6 +62,12 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                     : fmt::format("{}: `seq` is a number of tokens, but the inputs of this model "
                                   "are no sequences; omit it",
                                   model.name));
+  if (!model.pipeline && request.diffusion != DiffusionTerms{})
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: steps, sizes and degrees of diffusion (`steps`, `height`, "
+                            "`ulysses-degree`, …) apply to pipelines of diffusers with all their "
+                            "components; this is one model",
+                            model.name));
   const int64_t of_images = image_tokens(model, request), all = checked_add(seq, of_images);
   if (model.max_positions && all > *model.max_positions)
     throw Error(

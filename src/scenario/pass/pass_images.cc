@@ -8,65 +8,13 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "ops/builder.h"
+#include "ops/joined_graphs.h"
 #include "ops/op_def.h"
 #include "ops/validate.h"
 #include "scenario/generation/served_images.h"
 
 namespace tilecast {
 namespace {
-
-/// Copies whole graphs of modules, one after the other, into a new one.
-class Joined {
- public:
-  /// Called before each segment of a graph, with its tensors in the new graph.
-  using Before = std::function<void(const Segment&, std::vector<TensorId>& now)>;
-
-  GraphBuilder& builder() { return b_; }
-
-  /// Returns the tensors of `from` in the new graph.
-  std::vector<TensorId> add(const Graph& from, const Before& before) {
-    std::vector<TensorId> now(from.tensors.size(), -1);
-    const auto place = [&](TensorId id) -> TensorId& { return now[static_cast<size_t>(id)]; };
-    const auto first = static_cast<int32_t>(to_.segments.size());
-    const std::vector<bool> made = made_tensors(from);
-    for (size_t id = 0; id < made.size(); ++id) {
-      if (made[id]) continue;
-      Tensor tensor = from.tensors[id];
-      tensor.storage = -1;
-      if (tensor.segment >= 0) tensor.segment += first;
-      now[id] = b_.tensor(std::move(tensor));
-    }
-    for (const Segment& segment : from.segments) {
-      b_.set_role(Role::kNone);
-      if (before) before(segment, now);
-      b_.begin_segment(segment, segment.repeat);
-      for (int32_t i = segment.first_node; i < segment.first_node + segment.node_count; ++i) {
-        const Node& node = from.nodes[static_cast<size_t>(i)];
-        std::vector<TensorId> inputs;
-        for (const TensorId id : node.inputs) inputs.push_back(place(id));
-        b_.set_role(node.role);
-        const std::vector<TensorId> outputs =
-            b_.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
-        for (size_t o = 0; o < outputs.size(); ++o) {
-          place(node.outputs[o]) = outputs[o];
-          to_.tensor(outputs[o]).held = from.tensor(node.outputs[o]).held;
-        }
-      }
-      for (const Carry& carry : segment.carries) b_.carry(place(carry.initial), place(carry.next));
-    }
-    for (WeightSplit split : from.splits) {
-      split.weight = place(split.weight);
-      to_.splits.push_back(split);
-    }
-    return now;
-  }
-
-  Graph done() { return std::move(to_); }
-
- private:
-  Graph to_;
-  GraphBuilder b_{to_};
-};
 
 Graph run_tower(const Model& model, const Request& request, DType dtype) {
   return model.vision->build(
@@ -78,7 +26,7 @@ Graph run_tower(const Model& model, const Request& request, DType dtype) {
 /// (`inputs_embeds.masked_scatter` in transformers). Qwen3-VL adds DeepStack's outputs after its
 /// first layers; here they are written before the first one too.
 Graph join_graphs(const Graph& tower, const Graph& text) {
-  Joined joined;
+  JoinedGraphs joined;
   const std::vector<TensorId> seen = joined.add(tower, nullptr);
   bool written = false;
   const auto write = [&](const Segment& segment, std::vector<TensorId>& now) {

@@ -1,0 +1,355 @@
+#include "scenario/diffusion/diffusion.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/checked.h"
+#include "collectives/collective.h"
+#include "ops/op_def.h"
+#include "predict/collective.h"
+#include "request/access.h"
+#include "scenario/diffusion/diffusion_batch.h"
+#include "scenario/fit.h"
+#include "scenario/internal.h"
+#include "scenario/memory_total.h"
+#include "scenario/parallel/collective_costs.h"
+#include "scenario/parallel/rank_layout.h"
+#include "scenario/power.h"
+#include "scenario/timed_pass.h"
+#include "scenario/warnings.h"
+#include "tilecast/error.h"
+
+namespace tilecast {
+namespace {
+
+using Stage = DiffusionPipeline::Stage;
+
+const char* stage_name(Stage stage) {
+  switch (stage) {
+    case Stage::kEncode:
+      return "encode";
+    case Stage::kDenoise:
+      return "denoise";
+    case Stage::kDecode:
+      break;
+  }
+  return "decode";
+}
+
+/// Neighbours, of which `stride` lie between two members of a group.
+CommGroup group_of(int64_t ranks, int64_t stride, const Cluster& cluster) {
+  CommGroup group = packed_group(ranks, cluster);
+  group.stride =
+      std::max<int64_t>(1, std::min(stride, cluster.gpus_per_node / group.ranks_per_node));
+  group.concurrent = group.stride;
+  return group;
+}
+
+/// Prices the exchanges of ranks that share sequences. Around a ring, keys and values travel while
+/// attention computes.
+class SequenceCosts {
+ public:
+  SequenceCosts(const Cluster& cluster, const DiffusionPipeline::Batch& batch)
+      : cluster_(cluster), batch_(batch) {}
+
+  void price(const Program& program, std::vector<KernelTime>& times) {
+    std::vector<bool> priced(times.size(), false);
+    double attention_s = 0;
+    for (const Launch& launch : program.launches) {
+      const Kernel& kernel = program.kernels[launch.kernel];
+      if (kernel.is<Attention>()) attention_s = times[launch.kernel].seconds;
+      if (!kernel.is<Collective>() || priced[launch.kernel]) continue;
+      priced[launch.kernel] = true;
+      set_time(times[launch.kernel], time_of(kernel, attention_s));
+    }
+  }
+  bool extrapolated() const { return extrapolated_; }
+
+ private:
+  CollectiveTime time_of(const Kernel& kernel, double attention_s) {
+    static const OpId ring = require_op("ring_exchange"), all = require_op("all_reduce");
+    const int64_t ranks = std::get<Collective>(kernel.shape).ranks;
+    // Ulysses ranks are neighbours; a ring joins one of each of their groups.
+    const bool in_ring = kernel.op == ring;
+    const CommGroup group =
+        in_ring ? group_of(2, batch_.ulysses, cluster_) : group_of(ranks, 1, cluster_);
+    CollectiveTime time = collective_time(collective_kind(kernel), collective_bytes(kernel),
+                                          kernel.dtype, group, cluster_);
+    extrapolated_ = extrapolated_ || time.extrapolated;
+    if (!in_ring || kernel.op == all) return time;
+    // Keys and values, two messages for each attention.
+    const double hidden_s = std::min(time.seconds, attention_s / 2);
+    for (double* seconds : {&time.seconds, &time.low_s, &time.high_s})
+      *seconds = std::max(0.0, *seconds - hidden_s);
+    return time;
+  }
+
+  const Cluster& cluster_;
+  const DiffusionPipeline::Batch& batch_;
+  bool extrapolated_ = false;
+};
+
+/// One part with its times.
+struct TimedPart {
+  DiffusionPipeline::Part part;
+  TimedPass pass;
+  PassMemory memory;
+  int64_t runs = 1;  ///< in the whole batch
+
+  double seconds() const { return pass.totals.seconds * static_cast<double>(runs); }
+};
+
+class DiffusionRun {
+ public:
+  DiffusionRun(const Inquiry& inquiry, const PassSetup& setup, const TimingSetup& timing,
+               const DiffusionPipeline::Batch& batch)
+      : setup_(setup),
+        timing_(timing),
+        batch_(batch),
+        cluster_(cluster_of_batch(setup)),
+        costs_(cluster_, batch_) {
+    static_cast<void>(inquiry);
+    timing_.price_collectives = [this](const Program& program, std::vector<KernelTime>& times) {
+      costs_.price(program, times);
+    };
+    for (DiffusionPipeline::Part& part : setup.model.pipeline->parts(batch_)) add(std::move(part));
+  }
+
+  void fill(Forecast& f) {
+    const auto names = std::make_shared<TextArena>();
+    f.names = names;
+    for (const TimedPart& part : parts_) add_rows(f, part, *names);
+    for (const KernelForecast& row : f.kernels) {
+      const auto count = static_cast<double>(row.count);
+      f.kernels_s += row.latency_s * count;
+      f.flops = checked_add(f.flops, checked_multiply(row.flops, row.count));
+      f.bytes = checked_add(f.bytes, checked_multiply(row.bytes, row.count));
+    }
+    f.model_flops = f.flops;
+    f.forward_s = f.latency_s;
+    add_memory(f);
+    describe(f);
+    warn(f);
+  }
+
+ private:
+  static Cluster cluster_of_batch(const PassSetup& setup) {
+    Request ranks = setup.request;
+    ranks.parallel.cp = setup.request.diffusion.ranks();
+    return cluster_of(setup.device, ranks);
+  }
+
+  void add(DiffusionPipeline::Part part) {
+    const bool wide = setup_.precision.autocast;
+    Graph graph = part.build(wide ? DType::kFp32 : setup_.precision.dtype);
+    graph.name = part.name;
+    graph = complete_graph(std::move(graph), setup_.model, setup_.request, setup_.precision);
+    const int64_t steps = part.stage == Stage::kDenoise ? *setup_.request.diffusion.steps : 1;
+    TimedPart timed{.part = std::move(part), .pass = {}, .memory = {}, .runs = 1};
+    timed.runs = checked_multiply(timed.part.runs, steps);
+    timed.pass =
+        time_pass(std::make_shared<const PassWork>(std::move(graph), LifetimeOptions{}), timing_);
+    timed.memory = forecast_memory(timed.pass.graph(), timed.pass.work->memory, setup_);
+    parts_.push_back(std::move(timed));
+  }
+
+  void add_rows(Forecast& f, const TimedPart& part, TextArena& names) {
+    std::vector<KernelForecast> rows =
+        describe_events(part.pass.timeline, part.pass.program(), part.pass.times, names);
+    for (KernelForecast& row : rows) {
+      row.count = checked_multiply(row.count, part.runs);
+      f.kernels.push_back(row);
+    }
+    const auto runs = static_cast<double>(part.runs);
+    const Interval& seconds = part.pass.totals.seconds;
+    f.latency_s.value += runs * seconds.value;
+    f.latency_s.low += runs * seconds.low;
+    f.latency_s.high += runs * seconds.high;
+    f.host_wait_s += runs * part.pass.totals.host_wait_s;
+  }
+
+  /// The weights of all networks, and the activations of the one that needs most.
+  void add_memory(Forecast& f) const {
+    std::set<std::string> counted;
+    int64_t weights = 0;
+    for (const TimedPart& part : parts_) {
+      if (!counted.insert(part.part.component).second) continue;
+      weights = checked_add(weights, part.memory.weights_bytes);
+      f.parameters = checked_add(f.parameters, part.pass.graph().parameter_count());
+    }
+    const auto most =
+        std::max_element(parts_.begin(), parts_.end(), [](const TimedPart& a, const TimedPart& b) {
+          return a.memory.peak_bytes - a.memory.weights_bytes <
+                 b.memory.peak_bytes - b.memory.weights_bytes;
+        });
+    f.memory = most->memory;
+    f.memory.weights_bytes = f.memory.at_peak.weights_bytes = weights;
+    f.memory.peak_node = most->part.name + ": " + f.memory.peak_node;
+    set_peak(f.memory);
+  }
+
+  double seconds_of(Stage stage) const {
+    double seconds = 0;
+    for (const TimedPart& part : parts_) seconds += part.part.stage == stage ? part.seconds() : 0;
+    return seconds;
+  }
+
+  /// Results of guidance's passes that ran on different ranks, in each step.
+  double exchange_of_guidance_s() const {
+    if (batch_.cfg == 1) return 0;
+    constexpr int64_t kBytes = 2;
+    const DiffusionPipeline& pipeline = *setup_.model.pipeline;
+    const int64_t latents =
+        checked_product({batch_.outputs, batch_.height, batch_.width, batch_.frames, kBytes}) /
+        (pipeline.pixel_multiple * pipeline.frame_multiple);
+    return collective_time(CollectiveKind::kAllGather, batch_.cfg * latents, DType::kBf16,
+                           group_of(2, batch_.ulysses * batch_.ring, cluster_), cluster_)
+        .seconds;
+  }
+
+  void describe(Forecast& f) const {
+    const DiffusionTerms& terms = setup_.request.diffusion;
+    const DiffusionPipeline& pipeline = *setup_.model.pipeline;
+    DiffusionForecast d;
+    d.steps = *terms.steps;
+    d.height = batch_.height;
+    d.width = batch_.width;
+    if (pipeline.video) {
+      d.frames = batch_.frames;
+      d.fps = *terms.fps;
+    }
+    d.guidance = *terms.guidance;
+    d.passes = batch_.guided ? 2 : 1;
+    d.ranks = terms.ranks();
+    const auto steps = static_cast<double>(d.steps);
+    const double guidance_s = exchange_of_guidance_s();
+    for (double* end : {&f.latency_s.value, &f.latency_s.low, &f.latency_s.high})
+      *end += guidance_s * steps;
+    f.forward_s = f.latency_s;
+    d.encode_s = seconds_of(Stage::kEncode);
+    d.decode_s = seconds_of(Stage::kDecode);
+    d.step_s = seconds_of(Stage::kDenoise) / steps + guidance_s;
+    d.communication_s = guidance_s * steps;
+    for (const TimedPart& part : parts_) {
+      d.communication_s += exchanged_s(part);
+      int64_t flops = 0;
+      for (const Launch& launch : part.pass.program().launches)
+        flops =
+            checked_add(flops, checked_multiply(part.pass.program().kernels[launch.kernel].flops,
+                                                part.pass.program().count(launch)));
+      d.parts.push_back({.name = part.part.name,
+                         .stage = stage_name(part.part.stage),
+                         .runs = part.runs,
+                         .run_s = part.pass.totals.seconds,
+                         .total_s = part.seconds(),
+                         .parameters = part.pass.graph().parameter_count(),
+                         .flops = flops});
+    }
+    const auto outputs = static_cast<double>(batch_.outputs);
+    d.seconds_per_output = f.latency_s / outputs;
+    d.outputs_per_s = f.latency_s > 0 ? outputs / f.latency_s : 0;
+    if (d.fps)
+      d.seconds_per_video_second =
+          d.seconds_per_output * *d.fps / static_cast<double>(batch_.frames);
+    f.diffusion = std::move(d);
+  }
+
+  static double exchanged_s(const TimedPart& part) {
+    double seconds = 0;
+    const Program& program = part.pass.program();
+    for (const Launch& launch : program.launches) {
+      if (program.kernels[launch.kernel].is<Collective>())
+        seconds += part.pass.times[launch.kernel].seconds *
+                   static_cast<double>(program.count(launch) * part.runs);
+    }
+    return seconds;
+  }
+
+  void warn(Forecast& f) const {
+    std::vector<Warning>& warnings = f.warnings;
+    for (const TimedPart& part : parts_) {
+      const std::string of = part.part.name + ": ";
+      add_warning(warnings, unmeasured_operators({{part.pass.timeline, part.pass.program()}}));
+      add_warning(warnings, extrapolation_warning(of, part.pass.timeline, part.pass.times));
+    }
+    add_warning(warnings, no_model_warning("", f.kernels));
+    add_warning(warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
+    const double share = f.latency_s > 0 ? f.diffusion->communication_s / f.latency_s : 0;
+    if (f.diffusion->ranks > 1) {
+      for (Warning& warning : link_warnings(cluster_, f.diffusion->ranks,
+                                            {.unmeasured = costs_.extrapolated()}, share))
+        warnings.push_back(std::move(warning));
+    }
+  }
+
+  const PassSetup& setup_;
+  TimingSetup timing_;
+  const DiffusionPipeline::Batch& batch_;
+  Cluster cluster_;
+  SequenceCosts costs_;
+  std::vector<TimedPart> parts_;
+};
+
+/// Fills in what every forecast of a pass has.
+void describe_request(Forecast& f, const PassSetup& setup) {
+  f.model = setup.model.name;
+  f.gpu = setup.device.id;
+  f.gpu_name = setup.device.name;
+  f.mode = choice_name(setup.request.mode);
+  f.batch = setup.request.batch;
+  f.seq = 1;
+  f.dtype = setup.precision.name;
+  f.dtype_source = setup.precision.source;
+  f.used = setup.request;
+  f.used.execution.dtype = setup.precision.name;
+}
+
+void add_diffusion_power(Forecast& f, const TimingSetup& timing) {
+  DiffusionForecast& d = *f.diffusion;
+  f.power = power_of({.kernels = f.kernels, .seconds = f.latency_s, .ranks = d.ranks},
+                     timing.power(), f.used);
+  if (f.power) d.energy_per_output_j = f.power->energy_j / static_cast<double>(f.batch);
+}
+
+}  // namespace
+
+Result run_diffusion(const Inquiry& inquiry) {
+  const Model& model = inquiry.model.content->model;
+  const Device& device = inquiry.gpu().content->device;
+  Request request = inquiry.request;
+  const DiffusionPipeline::Batch batch = complete_batch(model, request);
+  // Work of seconds, at the clock that the board's power allows.
+  complete_clocks(request, device, bundled_laws(), "sustained");
+  const auto [used, precision] = completed_pass(model, device, request);
+  const PassSetup setup{model, device, used, precision};
+  const TimingSetup timing =
+      timing_setup(setup, inquiry.forecaster.impl().predictor(used.execution.predictor));
+  Forecast f;
+  describe_request(f, setup);
+  f.input = describe_batch(batch, *model.pipeline, used.diffusion);
+  add_messages(f.warnings, WarningCode::kModelFile, model.name, model.warnings);
+  add_messages(f.warnings, WarningCode::kDeviceFile, device.id, device.warnings);
+  f.warnings.insert(f.warnings.end(), precision.warnings.begin(), precision.warnings.end());
+  DiffusionRun(inquiry, setup, timing, batch).fill(f);
+  add_diffusion_power(f, timing);
+  const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
+  if (peak > 0 && f.latency_s > 0)
+    f.utilization_ratio = f.mfu_ratio = static_cast<double>(f.flops) / (f.latency_s * peak);
+  f.roofs = roofs_of(f.kernels, device);
+  warn_of_idle_prices(f.warnings, used.energy, f.power);
+  if (may_not_fit(f.memory)) f.warnings.push_back(tight_memory(f.memory, device, f.gpus()));
+  if (!f.memory.fits)
+    f.warnings.push_back(does_not_fit({.needed_bytes = f.memory.peak_bytes,
+                                       .usable_bytes = f.memory.usable_bytes,
+                                       .largest_batch = {}},
+                                      device));
+  return f;
+}
+
+}  // namespace tilecast

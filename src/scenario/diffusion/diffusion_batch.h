@@ -1,0 +1,20 @@
+#pragma once
+
+// What a request to a diffusion pipeline asks for, with the pipeline's defaults.
+
+#include <string>
+
+#include "importers/model.h"
+#include "tilecast/request.h"
+
+namespace tilecast {
+
+/// Fills in the defaults of the pipeline. Throws Error{kInput} for sizes and degrees that it does
+/// not take, each with what it takes.
+DiffusionPipeline::Batch complete_batch(const Model& model, Request& request);
+
+/// For titles: "1024 x 1024 pixels, 50 steps".
+std::string describe_batch(const DiffusionPipeline::Batch& batch, const DiffusionPipeline& pipeline,
+                           const DiffusionTerms& terms);
+
+}  // namespace tilecast

@@ -1,0 +1,44 @@
+"""The program that the package installs: its command line, answers and exit statuses are those of the program that CMake builds."""
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support import PROGRAM
+
+LINES = [
+    ("--version",),
+    ("forecast", "gpt2_large", "--gpu", "H100", "--format", "json"),
+    ("forecast", "gpt2_large", "--gpu", "H100"),
+    ("models", "--format", "csv"),
+    ("forecast", "gpt2_large", "--gpu", "no such GPU"),
+    ("forecast", "gpt2_large", "--no-such-option"),
+    ("forecast", "no \u00fcbung", "--gpu", "H100"),
+    ("no-such-command",),
+    (),
+]
+
+
+class Program(unittest.TestCase):
+    def test_is_that_of_cmake(self):
+        if not PROGRAM:
+            self.skipTest("TILECAST_PROGRAM is not set: there is nothing to compare with")
+        for line in LINES:
+            there = subprocess.run([PROGRAM, *line], capture_output=True, text=True, check=False)
+            here = subprocess.run([sys.executable, "-m", "tilecast", *line], capture_output=True, text=True, check=False)
+            self.assertEqual((here.returncode, here.stdout, here.stderr), (there.returncode, there.stdout, there.stderr), line)
+
+    def test_statuses(self):
+        for line, status in ((("gpus",), 0), (("forecast", "gpt2_large", "--gpu", "nothing"), 1), (("forecast", "--nothing"), 2)):
+            done = subprocess.run([sys.executable, "-m", "tilecast", *line], capture_output=True, check=False)
+            self.assertEqual(done.returncode, status, line)
+
+    def test_a_closed_pipe_is_a_write_error(self):
+        with tempfile.TemporaryFile() as errors:
+            with subprocess.Popen([sys.executable, "-m", "tilecast", "help", "forecast"], stdout=subprocess.PIPE, stderr=errors) as program:
+                program.stdout.close()
+                self.assertEqual(program.wait(), 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
