@@ -212,22 +212,6 @@ class Sweeps(unittest.TestCase):
         nothing = self.sweep({**SPEC, "where": "batch > 9"}, out=self.out.with_name("none"))
         self.assertEqual((nothing.rows, nothing.rejected), (0, 20))
 
-    def test_the_command_line_of_python(self):
-        spec = self.out.with_name("spec.json")
-        spec.write_text('{"nonsense": 1}')
-        command = [sys.executable, "-m", "tilecast", "sweep", str(spec), "-o", str(self.out)]
-        result = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("spec.json:1", result.stderr)
-        spec.write_text(json.dumps(SPEC))
-        result = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
-        self.assertRegex(result.stdout, r"^12 rows \(8 points refused by its conditions\) in .*, 12 of them by this run in ")
-        spec.write_text(json.dumps({"model": ["gpt2"], "gpu": ["T4"], "dtype": ["fp8"]}))
-        result = subprocess.run([*command[:-1], str(self.out.with_name("f"))], capture_output=True, text=True)
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("1 rows failed, see 'error'. The first:", result.stderr)
-
     def test_import_loads_no_engine(self):
         program = "import sys, tilecast; print([m for m in ('pyarrow', 'ray', 'pyspark', 'dask', 'optuna', 'typing_extensions') if m in sys.modules])"
         self.assertEqual(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout, "[]\n")
