@@ -7,8 +7,8 @@ import {numbers, table, words} from './table.js';
 
 /** A sweep with its points. */
 export function viewSweep(s, {command}) {
-  const columns = (s.columns ?? []).map(typed);
-  const rows = rowsOf(columns, new Set(s.front));
+  const columns = (s.columns ?? []).map(typedColumn);
+  const rows = sweptRows(columns, new Set(s.front));
   return [
     headline({
       title: 'A sweep',
@@ -18,19 +18,19 @@ export function viewSweep(s, {command}) {
         figure('points', s.combinations, 'count'),
         figure('failed', s.failed, 'count', {good: s.failed === 0}),
         figure('refused by conditions', s.rejected || null, 'count'),
-        figure('on the front', s.front.length, 'count', {note: frontText(s)}),
+        figure('on the front', s.front.length, 'count', {note: sweptFront(s)}),
       ],
     }),
-    section('Points', frontScatter(s, columns, rows)),
-    section('Table', pointTable(columns, rows)),
+    section('Points', sweptScatter(s, columns, rows)),
+    section('Table', sweptTable(columns, rows)),
     optionsSection({}, command),
   ];
 }
 
-const frontText = (s) => s.pareto.map((field) => field.replace(':', ' ')).join(', ') || undefined;
+const sweptFront = (s) => s.pareto.map((field) => field.replace(':', ' ')).join(', ') || undefined;
 
 /** A column as numbers where all of its texts are. */
-function typed(column) {
+function typedColumn(column) {
   const given = column.values.filter((text) => text !== '');
   const isNumber = given.length > 0 && given.every((text) => Number.isFinite(Number(text)));
   const values = column.values.map((text) => (text === '' ? null : isNumber ? Number(text) : text));
@@ -38,7 +38,7 @@ function typed(column) {
 }
 
 /** Points as records; those of the front first. */
-function rowsOf(columns, front) {
+function sweptRows(columns, front) {
   const count = columns[0]?.values.length ?? 0;
   const row = (_, i) => Object.fromEntries(columns.map((c) => [c.name, c.values[i]]));
   const rows = Array.from({length: count}, row);
@@ -47,7 +47,7 @@ function rowsOf(columns, front) {
 }
 
 /** The two axes: what the front is about, else what points differ in. */
-function axesOf(s, columns) {
+function sweptAxes(s, columns) {
   const differs = (c) => c.isNumber && c.differs;
   const wanted = [
     ...s.pareto.map((field) => field.slice(4)), 'latency_s', 'cycles', 'peak_bytes',
@@ -58,15 +58,15 @@ function axesOf(s, columns) {
   return [...new Set(found)].slice(0, 2);
 }
 
-function frontScatter(s, columns, rows) {
-  const [y, x] = axesOf(s, columns);
+function sweptScatter(s, columns, rows) {
+  const [y, x] = sweptAxes(s, columns);
   if (!x) return null;
   const models = [...new Set(rows.map((row) => row.model))].slice(0, 5);
   const point = (row) => ({
     x: row[x.name],
     y: row[y.name],
     label: `point ${row.index}`,
-    note: noteOf(columns, row),
+    note: sweptOptions(columns, row),
     is_front: row.is_front && s.pareto.length === 2,
     color: Math.max(models.indexOf(row.model), 0),
   });
@@ -74,13 +74,13 @@ function frontScatter(s, columns, rows) {
   return scatter(shown.map(point), {
     title: `${y.name} against ${x.name} of ${shown.length} points`,
     legend: models.length > 1 ? models.map((name, color) => ({name, color})) : undefined,
-    x: {label: x.name, unit: x.unit || 'count', log: isWide(x)},
-    y: {label: y.name, unit: y.unit || 'count', log: isWide(y)},
+    x: {label: x.name, unit: x.unit || 'count', log: isWideColumn(x)},
+    y: {label: y.name, unit: y.unit || 'count', log: isWideColumn(y)},
   });
 }
 
 /** Over more than a factor of ten, logarithms show more. */
-function isWide(column) {
+function isWideColumn(column) {
   const values = column.values.filter((value) => value !== null);
   const low = values.reduce((a, b) => Math.min(a, b), Infinity);
   const high = values.reduce((a, b) => Math.max(a, b), -Infinity);
@@ -88,13 +88,13 @@ function isWide(column) {
 }
 
 /** The options that points differ in. */
-function noteOf(columns, row) {
+function sweptOptions(columns, row) {
   const results = columns.findIndex((c) => c.name === 'cycles' || c.name === 'latency_s');
   const options = columns.slice(1, results);
   return options.filter((c) => c.differs).map((c) => `${c.name}: ${row[c.name]}`);
 }
 
-function pointTable(columns, rows) {
+function sweptTable(columns, rows) {
   const front = words('front', (row) => (row.is_front ? 'yes' : ''));
   const shown = columns.map((c) => {
     const get = (row) => row[c.name];

@@ -2496,18 +2496,35 @@ class PairCalibration(Record):
     jobs: list[PairEffectRow]
     """those that a pair tells something about"""
 
+class SweepColumn(Record):
+    """A column of a sweep's results."""
+    name: str
+    """an option, a number of the device, or a result"""
+    unit: str
+    """of its values; empty: none"""
+    values: list[str]
+    """of the points, as text; empty: there is none"""
+
 class Sweep(Record):
-    """Forecasts of all combinations of lists."""
+    """Forecasts of the points of a sweep."""
     schema_version: int
     """of this schema"""
+    kind: str
+    """sweep"""
     output: str
-    """the CSV file with a row for each combination"""
+    """the file with a row for each point"""
     combinations: int
-    """how many"""
+    """how many points it has"""
     failed: int
     """without a forecast: see `error` in the file"""
+    rejected: int
+    """points that a condition of `where` refuses: they have no row"""
+    pareto: list[str]
+    """what the front is about, with min: or max: before each field"""
     front: list[int]
-    """`index` of the combinations that no other one of the same model and options beats in cycles, multipliers and bytes on the chip"""
+    """`index` of the points that fit and that no other one beats in the fields of `pareto`; without such fields of the accelerators that no other one of the same model and options beats in cycles, multipliers and bytes on the chip"""
+    columns: list[SweepColumn] | None
+    """of pages: the points of the front and others, as many as a page shows"""
     warnings: list[str]
     """sentences that readers of the numbers should know"""
 
@@ -4162,6 +4179,8 @@ class TuneKeywords(TypedDict, total=False):
 
 class SweepKeywords(TypedDict, total=False):
     output_file: Path | None
+    pareto: int | str | Sequence[int | str] | None
+    columns: bool | None
     threads: int | None
     max_memory: int | str | None
     max_seconds: float | None

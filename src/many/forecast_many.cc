@@ -85,7 +85,7 @@ ForecastTable forecast_many(const Forecaster& forecaster, const std::vector<Opti
   DistinctRows distinct = find_distinct(columns, rows);
   ForecastTable result;
   result.distinct.resize(distinct.first.size());
-  const std::vector<RowGroup> groups = group_rows(columns, distinct);
+  const std::vector<JobGroup> groups = group_rows(columns, distinct);
   SharedLayers layers;
   run_parallel(groups.size(), options.threads, options.poll, [&](size_t g) {
     BatchPasses passes(forecaster.impl().passes, groups[g].batches);

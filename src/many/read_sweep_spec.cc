@@ -241,11 +241,10 @@ class SweepSpecReader {
     for (const SweepDimension& dimension : spec_.dimensions_)
       all *= static_cast<double>(dimension.size);
     if (all > SweepSpec::kMostPoints)
-      throw Error(
-          ErrorKind::kInput,
-          fmt::format("{}: {:.3g} combinations; at most {:.3g}: draw some of them ('draw'), "
-                      "or divide the spec",
-                      root_.where(), all, SweepSpec::kMostPoints));
+      root_.fail(
+          fmt::format("{:.3g} combinations; at most {:.3g}: draw some of them ('draw'), or "
+                      "divide the spec",
+                      all, SweepSpec::kMostPoints));
     spec_.size_ = static_cast<size_t>(all);
     size_t stride = spec_.size_;
     for (SweepDimension& dimension : spec_.dimensions_) dimension.stride = stride /= dimension.size;

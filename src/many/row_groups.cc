@@ -16,13 +16,13 @@ int64_t batch_of(const OptionColumn* column, size_t row) {
 
 /// Three batches of a group are built (BatchPasses); few enough rows to keep all cores busy.
 void add_groups(const std::map<int64_t, std::vector<size_t>>& by_batch,
-                std::vector<RowGroup>& groups) {
+                std::vector<JobGroup>& groups) {
   constexpr size_t kMostBatches = 32, kMostRows = 512;
-  RowGroup group;
+  JobGroup group;
   for (const auto& [batch, kinds] : by_batch) {
-    if (group.batches.size() == kMostBatches) groups.push_back(std::exchange(group, RowGroup{}));
+    if (group.batches.size() == kMostBatches) groups.push_back(std::exchange(group, JobGroup{}));
     for (const size_t kind : kinds) {
-      if (group.kinds.size() >= kMostRows) groups.push_back(std::exchange(group, RowGroup{}));
+      if (group.kinds.size() >= kMostRows) groups.push_back(std::exchange(group, JobGroup{}));
       if (group.batches.empty() || group.batches.back() != batch) group.batches.push_back(batch);
       group.kinds.push_back(kind);
     }
@@ -32,7 +32,7 @@ void add_groups(const std::map<int64_t, std::vector<size_t>>& by_batch,
 
 }  // namespace
 
-std::vector<RowGroup> group_rows(const std::vector<OptionColumn>& columns,
+std::vector<JobGroup> group_rows(const std::vector<OptionColumn>& columns,
                                  const DistinctRows& distinct) {
   std::vector<OptionColumn> others;
   const OptionColumn* batches = nullptr;
@@ -48,7 +48,7 @@ std::vector<RowGroup> group_rows(const std::vector<OptionColumn>& columns,
   std::vector<std::map<int64_t, std::vector<size_t>>> by_batch(models.first.size());
   for (size_t i = 0; i < models.kind.size(); ++i)
     by_batch[models.kind[i]][batch_of(batches, distinct.first[i])].push_back(i);
-  std::vector<RowGroup> groups;
+  std::vector<JobGroup> groups;
   for (const auto& rows : by_batch) add_groups(rows, groups);
   return groups;
 }

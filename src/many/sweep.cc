@@ -87,7 +87,7 @@ class SweepRun {
     std::vector<std::vector<size_t>> alike(distinct.first.size());
     for (size_t row = 0; row < points.size(); ++row)
       alike[distinct.kind[row]].push_back(points[row]);
-    const std::vector<RowGroup> groups = group_rows(columns, distinct);
+    const std::vector<JobGroup> groups = group_rows(columns, distinct);
     // Where the disk is full, the points that are left are not computed.
     run_all(groups.size(), many_.threads, [&](size_t g) {
       BatchPasses passes(forecaster_.impl().passes, groups[g].batches);

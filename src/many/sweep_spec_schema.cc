@@ -22,7 +22,10 @@ Schema list_of(const Schema& items) {
 
 /// A list of the option's words, or values that a range may give.
 Schema option_values(const OptionDef& option) {
-  Schema schema = option.choices.empty() ? ref_to("values") : list_of({{"enum", option.choices}});
+  Schema words = option.choices;
+  if (std::find(words.begin(), words.end(), "on") != words.end())
+    words.insert(words.end(), {true, false});
+  Schema schema = option.choices.empty() ? ref_to("values") : list_of({{"enum", words}});
   std::string about = option.help;
   if (!option.unit.empty()) about += fmt::format(" [{}]", option.unit);
   schema["description"] = about;
@@ -110,28 +113,27 @@ Schema one_or_more(const Schema& item) { return {{"oneOf", {item, list_of(item)}
 
 std::string sweep_spec_schema() {
   const Schema value = {{"type", {"string", "number", "boolean"}}};
-  Schema properties = columns();
+  Schema properties = Schema::object();
   properties["zip"] = one_or_more(ref_to("columns"));
   properties["zip"]["description"] = "columns of one length that advance together";
   properties["draw"] = one_or_more(ref_to("draw"));
   properties["draw"]["description"] = "points that are drawn from lists and ranges";
   properties["where"] = one_or_more({{"type", "string"}});
   properties["where"]["description"] = "conditions of points, like \"tp * pp <= 8\"";
-  const Schema schema = {{"$schema", "https://json-schema.org/draft/2020-12/schema"},
-                         {"$id", "sweep_spec.schema.json"},
-                         {"title", "The spec of tilecast sweep"},
-                         {"type", "object"},
-                         {"properties", properties},
-                         {"additionalProperties", false},
-                         {"$defs",
-                          {{"values", {{"oneOf", {list_of(value), ref_to("range")}}}},
-                           {"range", range()},
-                           {"columns",
-                            {{"type", "object"},
-                             {"properties", columns()},
-                             {"additionalProperties", false},
-                             {"minProperties", 1}}},
-                           {"draw", draw()}}}};
+  const Schema schema = {
+      {"$schema", "https://json-schema.org/draft/2020-12/schema"},
+      {"$id", "sweep_spec.schema.json"},
+      {"title", "The spec of tilecast sweep"},
+      {"$ref", "#/$defs/options"},
+      {"properties", properties},
+      {"unevaluatedProperties", false},
+      {"$defs",
+       {{"values", {{"oneOf", {list_of(value), ref_to("range")}}}},
+        {"range", range()},
+        {"options", {{"type", "object"}, {"properties", columns()}}},
+        {"columns",
+         {{"$ref", "#/$defs/options"}, {"unevaluatedProperties", false}, {"minProperties", 1}}},
+        {"draw", draw()}}}};
   return schema.dump(1) + "\n";
 }
 
