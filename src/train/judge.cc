@@ -113,11 +113,13 @@ void set_call_overheads(KindModel& model, KernelKind kind, const TrainingData& d
   model.call_overhead = {values[values.size() / 2], values.front(), values.back()};
 }
 
-/// Whether a model without the device still knows its class.
-bool knows_class(const KindModel& model, const Device& device) {
-  return std::any_of(
-      model.classes.begin(), model.classes.end(),
-      [&](const ClassResidual& residual) { return residual.of == class_of(device); });
+/// Whether other devices of the class have rows of the same precision and software. Forecasts of a
+/// device take the interval of its class where they do (coverage.cc), else that of new classes.
+bool knows_combination(const KindModel& model, const Device& device, const LogError& row) {
+  return std::any_of(model.classes.begin(), model.classes.end(),
+                     [&](const ClassResidual& residual) {
+                       return residual.of == class_of(device) && residual.covers(row.combination);
+                     });
 }
 
 /// The tables of errors of all kinds.
@@ -127,8 +129,8 @@ struct Errors {
 
 /// Errors of the rows of a vendor's devices.
 struct Unmeasured {
-  Spread devices;   ///< left-out devices of a known class
-  Spread classes;   ///< devices of left-out classes
+  Spread devices;   ///< left-out devices of a class that is known with their precision and software
+  Spread classes;   ///< other left-out devices
   Spread seen;      ///< held-out rows
   Spread families;  ///< of `classes`, those that were left out with their architecture
 };
@@ -203,11 +205,13 @@ void judge_kind(WeightsJob& job, KernelKind kind, Errors& errors) {
       append(own, vendor.seen);
       if (!job.options.leave_one_out) continue;
       const KindModel without = assembled(job, kind, {.device = device});
-      const bool known = knows_class(without, gpu);
       Spread left_out;
       collect(job, kind, without, device, false, errors.left_out, left_out);
-      append(left_out, known ? vendor.devices : vendor.classes);
-      if (known) append(left_out, classes[residual.of]);
+      for (const LogError& row : left_out) {
+        const bool known = knows_combination(without, gpu, row);
+        (known ? vendor.devices : vendor.classes).push_back(row);
+        if (known) classes[residual.of].push_back(row);
+      }
       const Architecture architecture = residual.of.architecture;
       Spread family;
       collect(job, kind, assembled(job, kind, {.architecture = architecture}), device, false,
