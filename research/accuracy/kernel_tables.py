@@ -134,6 +134,31 @@ def print_intervals(rows: list) -> None:
                   f"| {high} | {low} |")
 
 
+def architecture(gpu: str) -> str:
+    return json.loads((ROOT / f"data/devices/{gpu}.json").read_text())["architecture"]["value"]
+
+
+def print_classes(rows: list) -> None:
+    """The same by class, a kind of kernel and an architecture: the mean over its cells (how many)."""
+    for left_out, title in (("architecture", "Architectures left out"), ("gpu", "GPUs of a known class left out")):
+        cells = defaultdict(list)
+        for r in rows:
+            if r["left_out"] == left_out:
+                cells[r["kind"], r["gpu"], r["dtype"], r["kv_dtype"], r["scheme"]].append(r["inside_percent"])
+        classes = defaultdict(lambda: defaultdict(list))
+        for (kind, gpu, *_), held in cells.items():
+            classes[kind][architecture(gpu)].append(sum(held) / len(held))
+        names = sorted({name for by_name in classes.values() for name in by_name})
+        print(f"\nIntervals by class, {title}: share of rows inside, % (cells)\n")
+        print("| kernels | " + " | ".join(names) + " |\n|---|" + "--:|" * len(names))
+        for kind, by_name in classes.items():
+            print(f"| {kind} | " + " | ".join(f"{sum(by_name[n]) / len(by_name[n]):.0f} ({len(by_name[n])})" if n in by_name else ""
+                                             for n in names) + " |")
+        means = [sum(held) / len(held) for by_name in classes.values() for held in by_name.values()]
+        print(f"\n{sum(75 <= m <= 88 for m in means)} of {len(means)} classes hold 75 to 88 %, {sum(m < 60 for m in means)} less than 60, "
+              f"{sum(m > 95 for m in means)} more than 95")
+
+
 def main() -> int:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "data/weights"
     errors = json.loads((folder / "errors.json").read_text())
@@ -158,6 +183,7 @@ def main() -> int:
                                     f"[{e['roofline_mape_percent']:.0f}]")
         means(rows, f"{what} left out")
     print_intervals(errors["intervals"])
+    print_classes(errors["intervals"])
     return 0
 
 

@@ -113,11 +113,13 @@ void set_call_overheads(KindModel& model, KernelKind kind, const TrainingData& d
   model.call_overhead = {values[values.size() / 2], values.front(), values.back()};
 }
 
-/// Whether a model without the device still knows its class.
-bool knows_class(const KindModel& model, const Device& device) {
-  return std::any_of(
-      model.classes.begin(), model.classes.end(),
-      [&](const ClassResidual& residual) { return residual.of == class_of(device); });
+/// Whether other devices of the class have rows of the same precision and software. Forecasts of a
+/// device take the interval of its class where they do (coverage.cc), else that of new classes.
+bool knows_combination(const KindModel& model, const Device& device, const LogError& row) {
+  return std::any_of(model.classes.begin(), model.classes.end(),
+                     [&](const ClassResidual& residual) {
+                       return residual.of == class_of(device) && residual.covers(row.combination);
+                     });
 }
 
 /// The tables of errors of all kinds.
@@ -127,8 +129,8 @@ struct Errors {
 
 /// Errors of the rows of a vendor's devices.
 struct Unmeasured {
-  Spread devices;   ///< left-out devices of a known class
-  Spread classes;   ///< devices of left-out classes
+  Spread devices;   ///< left-out devices of a class that is known with their precision and software
+  Spread classes;   ///< other left-out devices
   Spread seen;      ///< held-out rows
   Spread families;  ///< of `classes`, those that were left out with their architecture
 };
@@ -157,18 +159,20 @@ void set_intervals(WeightsJob& job, KernelKind kind, KindModel& model,
     append(found.families, all.families);
   }
   // One factor for all vendors: few architectures of AMD were measured.
-  const UnseenFit families = fit_families(all.families, all.classes, known);
-  for (const auto& [vendor, found] : vendors)
+  const Spread shared = shared_rows(all.classes, all.classes, known);
+  const UnseenFit families = fit_families(all.families, shared, known);
+  for (const auto& [vendor, found] : vendors) {
+    const Spread own = shared_rows(found.classes, all.classes, known);
     model.vendor_intervals[vendor] =
-        scaled(unmeasured_interval(found.classes, found.seen, known.size()), families.factor);
-  model.interval =
-      scaled(unmeasured_interval(all.classes, all.seen, known.size()), families.factor);
+        scaled(unmeasured_interval(own, found.seen, known.size()), families.factor);
+  }
+  model.interval = scaled(unmeasured_interval(shared, all.seen, known.size()), families.factor);
   model.class_widths = families.widths;
   model.vendor_widths = families.vendor_widths;
   job.intervals.push_back({kind, "architecture", families});
   UnseenFit siblings = fit_siblings(all.devices, known);
   const bool by_class = !all.devices.empty() && siblings.enough;
-  if (!by_class) siblings = siblings_by_classes(all.devices, all.classes, families.factor, known);
+  if (!by_class) siblings = siblings_by_classes(all.devices, shared, families.factor, known);
   model.sibling_widths = siblings.widths;
   job.intervals.push_back({kind, "gpu", siblings});
   for (ClassResidual& residual : model.classes) {
@@ -203,11 +207,13 @@ void judge_kind(WeightsJob& job, KernelKind kind, Errors& errors) {
       append(own, vendor.seen);
       if (!job.options.leave_one_out) continue;
       const KindModel without = assembled(job, kind, {.device = device});
-      const bool known = knows_class(without, gpu);
       Spread left_out;
       collect(job, kind, without, device, false, errors.left_out, left_out);
-      append(left_out, known ? vendor.devices : vendor.classes);
-      if (known) append(left_out, classes[residual.of]);
+      for (const LogError& row : left_out) {
+        const bool known = knows_combination(without, gpu, row);
+        (known ? vendor.devices : vendor.classes).push_back(row);
+        if (known) classes[residual.of].push_back(row);
+      }
       const Architecture architecture = residual.of.architecture;
       Spread family;
       collect(job, kind, assembled(job, kind, {.architecture = architecture}), device, false,
