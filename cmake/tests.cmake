@@ -242,7 +242,8 @@ add_test(NAME committed_errors COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DI
 add_test(NAME flops_against_pytorch COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/pytorch/count_flops.py)
 add_test(NAME onnx_against_configs COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/pytorch/compare_onnx.py $<TARGET_FILE:tilecast> --only resnet-50,mobilenet_v2 --exporters script)
 add_test(NAME torch_import COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/torch_import_test.py $<TARGET_FILE:tilecast>)
-set_tests_properties(torch_import PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
+add_test(NAME execution_trace COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/tests/execution_trace_test.py $<TARGET_FILE:tilecast>)
+set_tests_properties(torch_import execution_trace PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped")
 set_tests_properties(committed_errors flops_against_pytorch onnx_against_configs PROPERTIES SKIP_REGULAR_EXPRESSION "^skipped" LABELS slow)
 # The longest start first, so that no core waits for one of them at the end.
 set_tests_properties(cli measure_kit docs server server_jobs server_safety page faults PROPERTIES COST 100)

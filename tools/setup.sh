@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs what building and testing need, from Debian's packages. Does nothing where all is there.
 set -eu
-packages="cmake ninja-build g++ git python3 python3-jsonschema libfmt-dev nlohmann-json3-dev libeigen3-dev libcli11-dev libboost-dev liblzma-dev zlib1g-dev libxgboost0 coinor-libcbc3 libgtest-dev libbenchmark-dev"
+packages="cmake ninja-build g++ git python3 python3-jsonschema libfmt-dev nlohmann-json3-dev libeigen3-dev libcli11-dev libboost-dev liblzma-dev zlib1g-dev libsqlite3-dev libxgboost0 coinor-libcbc3 libgtest-dev libbenchmark-dev"
 missing=
 for package in $packages; do
   dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q "install ok installed" || missing="$missing $package"

@@ -1,6 +1,7 @@
 #pragma once
 
-// Traces of PyTorch's profiler: what was measured, beside what it should take, and on another GPU.
+// Traces of PyTorch's profiler, of Nsight Systems and of operators alone (Chakra): what was
+// measured, beside what it should take, and on another GPU.
 
 #include <array>
 #include <cstdint>
@@ -152,6 +153,43 @@ struct CarriedTrace {
   }
 };
 
+/// Memory by the trace's events, beside what Tilecast's models say of the same operators.
+struct TracedMemoryUse {
+  bool of_host = false;
+  int64_t peak_bytes = 0, reserved_bytes = 0, held_bytes = 0, results_bytes = 0,
+          workspace_bytes = 0;
+  int64_t model_reserved_bytes = 0, model_weights_bytes = 0, known_results_bytes = 0,
+          model_results_bytes = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = TracedMemoryUse;
+    field.is("TracedMemoryUse",
+             "Memory by the trace's events, beside what Tilecast says of the same operators.");
+    field("of_host", "", "of the host: no GPU's was recorded", &Self::of_host);
+    field("peak_bytes", "bytes", "most that tensors had", &Self::peak_bytes);
+    field("reserved_bytes", "bytes", "most that PyTorch's allocator held; 0: of the host",
+          &Self::reserved_bytes);
+    field("held_bytes", "bytes", "in use when the trace begins, as parameters are",
+          &Self::held_bytes);
+    field("results_bytes", "bytes", "taken in the trace and in use at the peak",
+          &Self::results_bytes);
+    field("workspace_bytes", "bytes", "most that one operator took and gave back",
+          &Self::workspace_bytes);
+    field(
+        "model_reserved_bytes", "bytes",
+        "what Tilecast's model of PyTorch's allocator holds for the same requests; 0: of the host",
+        &Self::model_reserved_bytes);
+    field("model_weights_bytes", "bytes",
+          "weights of the operators of a step; 0: the trace does not tell them from other tensors",
+          &Self::model_weights_bytes);
+    field("known_results_bytes", "bytes", "part of the results whose operators are known",
+          &Self::known_results_bytes);
+    field("model_results_bytes", "bytes", "the same part by the sizes of these operators' results",
+          &Self::model_results_bytes);
+  }
+};
+
 /// What a trace shows.
 struct TraceReport {
   std::string file, gpu, gpu_name, traced_gpu;
@@ -163,7 +201,9 @@ struct TraceReport {
   int64_t kernels = 0, streams = 0, graph_kernels = 0;
   std::vector<TracedOperator> operators;
   double gain_s = 0, forecast_share = 0, unknown_share = 0;
+  std::optional<Interval> should_take;
   int64_t memory_peak_bytes = 0, memory_reserved_bytes = 0;
+  std::optional<TracedMemoryUse> memory;
   std::optional<CarriedTrace> carried;
   std::vector<std::string> assumptions, warnings;
 
@@ -190,6 +230,9 @@ struct TraceReport {
     field("streams", "", "on which they ran", &Self::streams);
     field("graph_kernels", "", "that a CUDA graph launched", &Self::graph_kernels);
     field("operators", "", "the one that takes longest first", &Self::operators);
+    field.if_set("should_take", "s",
+                 "sum of the operators' forecasts on this GPU, where nothing was measured",
+                 &Self::should_take);
     field("gain_s", "s", "what the slow ones would save at their forecast times", &Self::gain_s);
     field("forecast_share", "", "share of the kernels' time that has a forecast",
           &Self::forecast_share);
@@ -200,6 +243,8 @@ struct TraceReport {
           &Self::memory_peak_bytes);
     field("memory_reserved_bytes", "bytes", "most that PyTorch's allocator held of it",
           &Self::memory_reserved_bytes);
+    field.if_set("memory", "", "by its events (profile_memory=True), beside Tilecast's models",
+                 &Self::memory);
     field.if_set("carried", "", "the trace on another GPU, or with another batch or dtype",
                  &Self::carried);
     field("assumptions", "", "what matters to the numbers", &Self::assumptions);
@@ -209,7 +254,7 @@ struct TraceReport {
 
 /// What is asked of a trace.
 struct TraceQuery {
-  std::string path;  ///< .json or .json.gz
+  std::string path;  ///< .json, .json.gz or .sqlite
   /// The GPU that it was made on; not given: the trace names it.
   std::optional<GpuRef> traced;
   std::optional<GpuRef> gpu;  ///< the GPU to carry it to; not given with a change: its own

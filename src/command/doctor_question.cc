@@ -19,6 +19,7 @@
 #include "devices/registry.h"
 #include "importers/hub.h"
 #include "measurements/xz.h"
+#include "profile/sqlite_file.h"
 #include "profile/text_source.h"
 #include "tilecast/error.h"
 #include "train/forest_trainer.h"
@@ -158,7 +159,9 @@ std::vector<Installation::Part> optional_parts() {
       {"liblzma", reads_xz(),
        "reads measurements in .xz files; needed when Tilecast is built: liblzma-dev"},
       {"zlib", reads_gzip(),
-       "reads profiler traces in .gz files; needed when Tilecast is built: zlib1g-dev"}};
+       "reads profiler traces in .gz files; needed when Tilecast is built: zlib1g-dev"},
+      {"SQLite", reads_sqlite(),
+       "reads exports of Nsight Systems; needed when Tilecast is built: libsqlite3-dev"}};
   constexpr std::pair<const char*, const char*> kModules[] = {
       {"tilecast", "the Python package: pip install ."},
       {"pandas", "forecast.to_pandas()"},

@@ -1,4 +1,4 @@
-// A trace of PyTorch's profiler: what it shows, what it should take, and on another GPU.
+// A trace of a profiler: what it shows, what it should take, and on another GPU.
 
 #include <fmt/format.h>
 
@@ -35,7 +35,8 @@ std::vector<OptionGroup> trace_groups() {
   std::vector<OptionGroup> groups = {
       {"Arguments",
        {{.names = "TRACE",
-         .help = "of torch.profiler (export_chrome_trace), .json or .json.gz",
+         .help = "of torch.profiler (export_chrome_trace), .json or .json.gz; what Nsight Systems "
+                 "exports, .sqlite; an execution trace (Chakra), .json",
          .kind = ValueKind::kFile,
          .required = true,
          .set = into<&TraceQuestion::trace>()}}},

@@ -16,6 +16,7 @@ void TraceConstants::describe(ConstantTable& table) {
   table.add("driver_memory_share", driver_memory_share);
   table.add("named_layout_share", named_layout_share);
   table.add("long_pieces", long_pieces);
+  table.add("change_doublings", change_doublings);
 }
 
 }  // namespace tilecast

@@ -47,10 +47,19 @@ double rows_on_sms_s(const RowCost& cost, double rows, double columns, const Chi
 
 }  // namespace
 
+/// Copies and fills: the measured kernels without arithmetic that a residual knows are gathers and
+/// scatters, whose rows wait for indices.
+static bool only_moves(const Kernel& kernel) {
+  static const OpId stream = require_op("stream");
+  return kernel.op == stream && kernel.flops == 0;
+}
+
 LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
   const double traffic = traffic_s(static_cast<double>(kernel.bytes()), conditions.caches, chip);
   const double start = stream_start_s(chip), vector = vector_s(kernel, chip);
-  return {start + std::max(traffic, vector), {}, start, traffic, vector};
+  LawTime time{start + std::max(traffic, vector), {}, start, traffic, vector};
+  time.stands_alone = only_moves(kernel);
+  return time;
 }
 
 LawTime rows_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {

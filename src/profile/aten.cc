@@ -295,7 +295,36 @@ std::string_view without_aten(std::string_view name) {
   return name.starts_with(kAten) ? name.substr(kAten.size()) : name;
 }
 
+/// Operators whose work depends on arguments that are no tensors: strides, dimensions, flags.
+static bool needs_values(std::string_view name) {
+  constexpr std::string_view kNames[] = {"sum",
+                                         "mean",
+                                         "amax",
+                                         "amin",
+                                         "max",
+                                         "min",
+                                         "argmax",
+                                         "argmin",
+                                         "all",
+                                         "any",
+                                         "prod",
+                                         "norm",
+                                         "var",
+                                         "std",
+                                         "var_mean",
+                                         "std_mean",
+                                         "linalg_vector_norm",
+                                         "native_batch_norm",
+                                         "cudnn_batch_norm",
+                                         "miopen_batch_norm",
+                                         "native_group_norm",
+                                         "index_select"};
+  return is_convolution(name) || is_attention(name) ||
+         std::find(std::begin(kNames), std::end(kNames), name) != std::end(kNames);
+}
+
 std::optional<CallWork> work_of(const OperatorCall& call, const CallHints& hints) {
+  if (call.values.empty() && needs_values(without_aten(call.name))) return std::nullopt;
   return work_of(without_aten(call.name), arguments_of(call), hints);
 }
 

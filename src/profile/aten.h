@@ -61,8 +61,8 @@ struct CallHints {
   std::optional<DType> dtype;  ///< of lists of tensors, whose types a trace leaves out
 };
 
-/// The kernels that a call launches. nullopt: the operator is not known, or its sizes are not in
-/// the trace.
+/// The kernels that a call launches. nullopt: the operator is not known, or its sizes, or numbers
+/// that its work depends on, are not in the trace.
 std::optional<CallWork> work_of(const OperatorCall& call, const CallHints& hints = {});
 /// The same of arguments as `arguments_of` gives them, or as they are changed.
 std::optional<CallWork> work_of(std::string_view name, const std::vector<TracedArgument>& arguments,

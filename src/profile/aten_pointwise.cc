@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/checked.h"
+#include "ops/op_def.h"
 #include "profile/aten.h"
 
 namespace tilecast {
@@ -26,6 +27,14 @@ std::optional<CallWork> filled(const Arguments& arguments) {
   return stream_work(*to->dtype, to->elements(), 0, 0, to->stored_bytes());
 }
 
+/// Reads by indices, as the rows of a table.
+CallWork gather_work(DType dtype, int64_t elements, int64_t read_bytes, int64_t write_bytes) {
+  static const OpId gather = require_op("embedding");
+  CallWork work = stream_work(dtype, elements, 0, read_bytes, write_bytes);
+  work.kernels.front().op = gather;
+  return work;
+}
+
 /// Rows of `x` along a dimension, as many as there are indices.
 std::optional<CallWork> rows_gathered(const TracedTensor* x, int64_t dim,
                                       const TracedTensor* index) {
@@ -36,7 +45,7 @@ std::optional<CallWork> rows_gathered(const TracedTensor* x, int64_t dim,
   const int64_t each = x->elements() / x->shape[static_cast<size_t>(d)];
   const int64_t elements = checked_multiply(each, index->elements());
   const int64_t bytes = bytes_of(*x->dtype, elements);
-  return stream_work(*x->dtype, elements, 0, checked_add(bytes, index->stored_bytes()), bytes);
+  return gather_work(*x->dtype, elements, checked_add(bytes, index->stored_bytes()), bytes);
 }
 
 /// As many elements as there are indices.
@@ -44,7 +53,7 @@ std::optional<CallWork> elements_gathered(const Arguments& arguments) {
   const TracedTensor *x = tensor_at(arguments, 0), *index = tensor_at(arguments, 2);
   if (x == nullptr || index == nullptr) return std::nullopt;
   const int64_t bytes = bytes_of(*x->dtype, index->elements());
-  return stream_work(*x->dtype, index->elements(), 0, checked_add(bytes, index->stored_bytes()),
+  return gather_work(*x->dtype, index->elements(), checked_add(bytes, index->stored_bytes()),
                      bytes);
 }
 

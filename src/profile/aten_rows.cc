@@ -47,7 +47,10 @@ std::optional<CallWork> softmax(const char* op, const Arguments& arguments, size
 std::optional<CallWork> norm(const char* op, const Arguments& arguments) {
   const TracedTensor* x = tensor_at(arguments, 0);
   if (x == nullptr) return std::nullopt;
-  const int64_t columns = row_length(arguments, 1);
+  int64_t columns = row_length(arguments, 1);
+  // A trace without numbers has the weight's length.
+  if (const TracedTensor* w = tensor_at(arguments, 2); columns == 0 && w != nullptr)
+    columns = w->elements();
   const Shape shape = rows_of(*x, columns);
   if (shape.empty()) return std::nullopt;
   CallGraph graph;

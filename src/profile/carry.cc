@@ -67,6 +67,8 @@ class Carrier {
   double share_of(const OperatorGroup& group) const;
   void carry_kernels();
   void carry_collectives();
+  /// The share of a changed batch or dtype in the intervals.
+  void widen(const std::vector<OperatorGroup>& changed, const std::vector<GroupTime>& there);
   void replay_own();
   void replay_with_host();
   /// The span for the values, low and high ends of all times.
@@ -96,6 +98,7 @@ void Carrier::carry_kernels() {
   const std::vector<GroupTime> there =
       group_times(changed.groups, predictor_, to_, seconds_of(one_.span.ns()));
   carried_.times = carried_times(one_.groups, one_.times, there, *one_.device, to_, constants());
+  widen(changed.groups, there);
   for (size_t i = 0; i < there.size(); ++i) {
     if (!(there[i].seconds > 0) && one_.groups[i].kind != TracedKind::kTransfer &&
         one_.groups[i].kind != TracedKind::kCollective)
@@ -107,6 +110,17 @@ void Carrier::carry_kernels() {
   totals.batch = changed.batch;
   totals.traced_dtype = changed.traced_dtype;
   totals.dtype = query_.dtype;
+}
+
+void Carrier::widen(const std::vector<OperatorGroup>& changed,
+                    const std::vector<GroupTime>& there) {
+  const double share =
+      error_share_of_change(query_.batch_factor, !query_.dtype.empty(), constants());
+  for (size_t i = 0; i < changed.size(); ++i) {
+    if (changed[i].work.kernels == one_.groups[i].work.kernels) continue;
+    widen_by_change(one_.times[i].seconds, there[i].seconds, share, to_.id == one_.device->id,
+                    carried_.times[i].seconds);
+  }
 }
 
 void Carrier::carry_collectives() {
@@ -192,6 +206,30 @@ void Carrier::replay_with_host() {
   carried_.totals.span_s = span_of_times(host, times, true);
 }
 
+/// Of operators that were recorded without times: their forecasts there.
+Carried forecast_of_recorded(const ReadTrace& one, const Predictor& predictor,
+                             const TraceQuery& query) {
+  const Device& to = query.gpu ? query.gpu->content->device : *one.device;
+  const WorkChange change{query.batch_factor, query.dtype};
+  Carried carried;
+  carried.totals.gpu = to.id;
+  carried.totals.gpu_name = to.name;
+  carried.totals.host = "not in the trace";
+  std::vector<OperatorGroup> groups = one.groups;
+  if (change.any()) {
+    ChangedWork changed = changed_work(one.trace, one.groups, change, query.path);
+    groups = std::move(changed.groups);
+    carried.totals.traced_batch = changed.traced_batch;
+    carried.totals.batch = changed.batch;
+    carried.totals.traced_dtype = changed.traced_dtype;
+    carried.totals.dtype = query.dtype;
+  }
+  carried.times = group_times(groups, predictor, to, 0);
+  carried.totals.kernels_s = sum_of(groups, carried.times);
+  carried.totals.span_s = carried.totals.kernels_s;
+  return carried;
+}
+
 Carried Carrier::run() {
   carried_.totals.gpu = to_.id;
   carried_.totals.gpu_name = to_.name;
@@ -212,10 +250,15 @@ bool asks_to_carry(const TraceQuery& query) {
 }
 
 Carried carry(const ReadTrace& one, const Forecaster& forecaster, const TraceQuery& query) {
-  check_gpu_work(one.trace, query.path, "carry to another one");
-  if (!one.device)
+  const bool recorded = one.unmeasured() && !one.groups.empty();
+  if (!recorded) check_gpu_work(one.trace, query.path, "carry to another one");
+  if (recorded && !query.host_trace.empty())
+    throw Error(ErrorKind::kInput,
+                "`trace-host`: the trace has no times that could be carried to another host");
+  if (!one.device && !(recorded && query.gpu))
     throw Error(ErrorKind::kInput,
                 "the GPU of the trace must be known to carry it: give it by `traced-gpu`");
+  if (recorded) return forecast_of_recorded(one, *forecaster.impl().learned, query);
   return Carrier(one, forecaster, query).run();
 }
 

@@ -1,5 +1,6 @@
 // Kineto's JSON: {"deviceProperties": [..], .., "traceEvents": [{"ph": "X", "cat": "kernel", ..},
-// ..]}. Events are read one by one from a window of the text, which holds one event at least.
+// ..]}, and that of an execution trace, which has "nodes" instead. Events are read one by one from
+// a window of the text, which holds one event at least.
 
 #include <fmt/format.h>
 
@@ -13,6 +14,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "profile/formats.h"
 #include "profile/json_cursor.h"
 #include "profile/text_source.h"
 #include "profile/trace_builder.h"
@@ -50,7 +52,10 @@ void read_arguments(JsonCursor& cursor, RawEvent& event) {
                                         {"dtype", &RawEvent::dtype},
                                         {"Total Allocated", &RawEvent::allocated},
                                         {"Total Reserved", &RawEvent::reserved},
-                                        {"Device Type", &RawEvent::device_type}};
+                                        {"Device Type", &RawEvent::device_type},
+                                        {"Device Id", &RawEvent::device_id},
+                                        {"Addr", &RawEvent::address},
+                                        {"Bytes", &RawEvent::bytes}};
   std::string_view key;
   while (cursor.next_key(key)) {
     const std::string_view value = cursor.value();
@@ -99,6 +104,7 @@ class TraceReader {
   /// Both read to the end of the list or object; false where the text ends before.
   bool read_members();
   bool read_events();
+  bool read_nodes();
 
   TextSource& source_;
   const std::string& name_;
@@ -106,6 +112,7 @@ class TraceReader {
   std::string window_;
   size_t begin_ = 0;  ///< what is before was read
   bool has_events_ = false;
+  std::optional<ChakraNodes> nodes_;
 };
 
 bool TraceReader::grow() {
@@ -153,21 +160,39 @@ bool TraceReader::read_events() {
   return true;
 }
 
+bool TraceReader::read_nodes() {
+  nodes_.emplace();
+  for (bool more = true; more;) {
+    std::string_view node;
+    const bool whole = from_window([&](JsonCursor& cursor) {
+      more = cursor.next_element();
+      if (more) node = cursor.value();
+    });
+    if (!whole) return false;
+    // The window does not move before the next value is read.
+    if (more) nodes_->add(node, builder_);
+    go_on("reading a profiler trace");
+  }
+  return true;
+}
+
 bool TraceReader::read_members() {
   for (bool more = true; more;) {
-    bool events = false;
+    bool events = false, nodes = false;
     const bool whole = from_window([&](JsonCursor& cursor) {
       std::string_view key;
       more = cursor.next_key(key);
       if (!more) return;
       events = key == "traceEvents" && cursor.take('[');
-      if (events) return;
+      nodes = !has_events_ && !nodes_ && key == "nodes" && cursor.take('[');
+      if (events || nodes) return;
       const std::string_view value = cursor.value();
       if (key == "deviceProperties") builder_.add_devices(value);
       if (key == "distributedInfo") builder_.add_ranks(value);
     });
     if (!whole) return false;
     if (events && !read_events()) return false;
+    if (nodes && !read_nodes()) return false;
   }
   return true;
 }
@@ -182,7 +207,8 @@ ProfilerTrace TraceReader::read() {
   if (!is_list && !is_object)
     fail_input(name_, "expected a trace of torch.profiler (JSON, or JSON packed by gzip)");
   builder_.trace().cut_off = !(is_list ? read_events() : read_members());
-  if (!has_events_)
+  if (nodes_) nodes_->finish(builder_);
+  if (!has_events_ && !nodes_)
     fail_input(name_, builder_.trace().cut_off
                           ? "the file ends before its list of events (`traceEvents`)"
                           : "no trace of torch.profiler: it has no list of events (`traceEvents`)");
@@ -191,19 +217,8 @@ ProfilerTrace TraceReader::read() {
 
 }  // namespace
 
-ProfilerTrace read_profiler_trace(const std::filesystem::path& path) {
-  const std::unique_ptr<TextSource> source = open_text(path);
-  const std::string name = printable(path.string());
-  ProfilerTrace trace = TraceReader(*source, name).read();
-  assign_operators(trace);
-  return trace;
-}
-
-ProfilerTrace parse_profiler_trace(std::string_view content, const std::string& name) {
-  const std::unique_ptr<TextSource> source = text_of_memory(content, name);
-  ProfilerTrace trace = TraceReader(*source, name).read();
-  assign_operators(trace);
-  return trace;
+ProfilerTrace read_json_trace(TextSource& source, const std::string& name) {
+  return TraceReader(source, name).read();
 }
 
 }  // namespace tilecast

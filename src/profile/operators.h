@@ -19,7 +19,7 @@ namespace tilecast {
 struct OperatorGroup {
   int32_t call = -1;            ///< of ProfilerTrace::calls
   int32_t collective = -1;      ///< of ProfilerTrace::collectives
-  int32_t kernel = 0;           ///< name of the kernel that takes most of the time
+  int32_t kernel = 0;           ///< name of the one that takes most of the time; -1: not measured
   std::vector<int32_t> events;  ///< of ProfilerTrace::events
   double calls = 0;
   int64_t total_ns = 0;
@@ -29,8 +29,17 @@ struct OperatorGroup {
   double measured_s() const { return static_cast<double>(total_ns) / calls / 1e9; }
 };
 
-/// All groups of a trace, the one that takes longest first.
+/// All groups of a trace, the one that takes longest first. None without work of a GPU.
 std::vector<OperatorGroup> operator_groups(const ProfilerTrace& trace);
+
+/// What a program ran, of a trace without work of a GPU.
+struct RecordedOperators {
+  /// Without events: operators with known work that called no other one with known work.
+  std::vector<OperatorGroup> groups;
+  /// Calls of others that may run kernels, by name.
+  std::map<std::string, int64_t> unknown;
+};
+RecordedOperators recorded_operators(const ProfilerTrace& trace);
 
 /// What a call of each group takes on a device.
 struct GroupTime {
@@ -51,6 +60,17 @@ std::vector<GroupTime> carried_times(const std::vector<OperatorGroup>& groups,
                                      const std::vector<GroupTime>& here,
                                      const std::vector<GroupTime>& there, const Device& from,
                                      const Device& to, const TraceConstants& constants);
+
+/// A change of the work that was measured, as the number of samples: how much of the two
+/// forecasts' errors, there and here, the measured time does not take away. 0: none; 1: another
+/// dtype, whose errors have nothing in common.
+double error_share_of_change(double batch_factor, bool other_dtype,
+                             const TraceConstants& constants);
+
+/// Widens `carried` by that share, for work that was changed: `here` is the forecast of what was
+/// measured, `there` of the changed work, `same_gpu` whether the GPU stays.
+void widen_by_change(const Interval& here, const Interval& there, double error_share, bool same_gpu,
+                     Interval& carried);
 
 /// The sum of all calls, with what the errors of one model have in common.
 Interval sum_of(const std::vector<OperatorGroup>& groups, const std::vector<GroupTime>& times);

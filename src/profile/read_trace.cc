@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "profile/collective_calls.h"
+#include "profile/sqlite_file.h"
 #include "profile/traced_gpu.h"
 #include "scenario/internal.h"
 #include "tilecast/profile.h"
@@ -41,7 +42,13 @@ ReadTrace read_trace(const Forecaster& forecaster, const std::string& path,
   ReadTrace one;
   one.trace = read_profiler_trace(path);
   one.span = span_of(one.trace);
-  one.groups = operator_groups(one.trace);
+  if (one.unmeasured()) {
+    RecordedOperators recorded = recorded_operators(one.trace);
+    one.groups = std::move(recorded.groups);
+    one.unknown = std::move(recorded.unknown);
+  } else {
+    one.groups = operator_groups(one.trace);
+  }
   if (gpu) {
     one.device = gpu->content->device;
   } else if (const TracedDevice* traced = traced_device(one.trace)) {
@@ -99,10 +106,15 @@ std::vector<int32_t> matched_groups(const ReadTrace& from, const ReadTrace& to) 
 
 bool is_profiler_trace(const std::string& path) {
   if (!is_file(path)) return false;
-  if (path.ends_with(".json.gz")) return true;
-  if (!path.ends_with(".json")) return false;
+  if (path.ends_with(".json.gz") || path.ends_with(".nsys-rep")) return true;
+  const bool sqlite = path.ends_with(".sqlite") || path.ends_with(".db");
+  if (!sqlite && !path.ends_with(".json")) return false;
   constexpr uint64_t kStart = 4096;
   const std::string start = read_file_start(path, kStart);
+  if (sqlite) return is_sqlite(start);
+  const size_t schema = start.find("\"schema\"");
+  if (schema != std::string::npos && start.find("-chakra", schema) != std::string::npos)
+    return true;
   return start.find("\"schemaVersion\"") != std::string::npos ||
          start.find("\"traceEvents\"") != std::string::npos;
 }

@@ -2,6 +2,8 @@
 
 // A trace that was read, with its operators and their forecasts on its GPU.
 
+#include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,10 +18,13 @@ namespace tilecast {
 
 struct ReadTrace {
   ProfilerTrace trace;
+  /// There is no work of a GPU: the groups are operators that were recorded, with forecasts alone.
+  bool unmeasured() const { return trace.events.empty(); }
   TraceSpan span;
   std::vector<OperatorGroup> groups;
   std::optional<Device> device;
-  std::vector<GroupTime> times;  ///< on `device`
+  std::vector<GroupTime> times;            ///< on `device`
+  std::map<std::string, int64_t> unknown;  ///< of RecordedOperators
 };
 
 /// Reads a trace. `gpu`: that it was made on; not given: the trace names it. Throws as

@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "profile/carry.h"
 #include "profile/collective_calls.h"
+#include "profile/memory_use.h"
 #include "profile/read_trace.h"
 #include "profile/replay.h"
 #include "profile/timeline_writer.h"
@@ -27,7 +28,7 @@ TracedOperator describe(const OperatorGroup& group, const GroupTime& time, const
                         int64_t total_ns, double least_s, const Reasons& reasons) {
   const ProfilerTrace& trace = one.trace;
   TracedOperator row;
-  row.kernel = printable(trace.names[group.kernel]);
+  if (group.kernel >= 0) row.kernel = printable(trace.names[group.kernel]);
   row.kind = group.kind;
   row.calls = group.calls;
   row.kernels = static_cast<int64_t>(group.events.size());
@@ -79,6 +80,8 @@ void add_operators(TraceReport& report, const ReadTrace& one, double least_s,
     if (row.kind == TracedKind::kUnknown) report.unknown_share += row.share;
     report.operators.push_back(std::move(row));
   }
+  if (!one.unmeasured() || !one.device || one.groups.empty()) return;
+  report.should_take = sum_of(one.groups, one.times);
 }
 
 void add_times(TraceReport& report, const ReadTrace& one) {
@@ -108,10 +111,36 @@ void add_times(TraceReport& report, const ReadTrace& one) {
   report.streams = static_cast<int64_t>(streams.size());
 }
 
+/// Of a trace that has operators, but no times of a GPU.
+void warn_of_recorded(TraceReport& report, const ReadTrace& one) {
+  const bool kineto = one.trace.format == TraceFormat::kKineto;
+  report.warnings.push_back(fmt::format(
+      "nothing was measured on a GPU{}: times are forecasts of the operators, without the host's",
+      kineto ? " (activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA] does)" : ""));
+  if (!one.device)
+    report.warnings.emplace_back("the trace names no GPU: give one by `traced-gpu` or `gpu`");
+  if (one.unknown.empty()) return;
+  int64_t calls = 0;
+  std::vector<std::pair<int64_t, std::string>> most;
+  for (const auto& [name, count] : one.unknown) {
+    calls += count;
+    most.emplace_back(-count, name);
+  }
+  std::sort(most.begin(), most.end());
+  constexpr size_t kShown = 3;
+  std::string names;
+  for (size_t i = 0; i < std::min(kShown, most.size()); ++i)
+    names += (i > 0 ? ", " : "") + shown_name(most[i].second);
+  report.warnings.push_back(
+      fmt::format("calls of operators that are not known are left out, {} in all: {}{}",
+                  format_integer(calls), names, most.size() > kShown ? ", ..." : ""));
+}
+
 void add_warnings(TraceReport& report, const ReadTrace& one) {
   const ProfilerTrace& trace = one.trace;
   warn_of_file(report.warnings, trace, "");
-  if (trace.events.empty()) {
+  if (one.unmeasured()) {
+    if (!one.groups.empty()) return warn_of_recorded(report, one);
     report.warnings.emplace_back(trace.cut_off
                                      ? "the part of it that was read has no work of a GPU"
                                      : "the trace has no work of a GPU: profile with "
@@ -124,13 +153,30 @@ void add_warnings(TraceReport& report, const ReadTrace& one) {
         shown_name(report.traced_gpu)));
   if (!trace.has_shapes)
     report.warnings.emplace_back(
-        "no operator states the sizes of its inputs: profile with record_shapes=True");
+        trace.format == TraceFormat::kNsight
+            ? "no NVTX range states sizes of operators: profile under "
+              "torch.autograd.profiler.emit_nvtx(record_shapes=True)"
+            : "no operator states the sizes of its inputs: profile with record_shapes=True");
   constexpr double kWorthTelling = 0.05;
   if (trace.has_shapes && report.unknown_share > kWorthTelling)
     report.warnings.push_back(fmt::format(
         "{:.0f} % of the kernels' time is measured only: operators that are not known, kernels of "
         "graphs, or launches before the trace began",
         100 * report.unknown_share));
+}
+
+/// What was not measured is ordered, and has its share, by its forecast.
+void order_recorded(TraceReport& report) {
+  const auto total_s = [](const TracedOperator& op) {
+    const std::optional<Interval>& time = op.forecast ? op.forecast : op.carried;
+    return time ? time->value * op.calls : 0;
+  };
+  std::stable_sort(report.operators.begin(), report.operators.end(),
+                   [&](const auto& a, const auto& b) { return total_s(a) > total_s(b); });
+  double sum = 0;
+  for (const TracedOperator& op : report.operators) sum += total_s(op);
+  if (sum <= 0) return;
+  for (TracedOperator& op : report.operators) op.share = total_s(op) / sum;
 }
 
 void check_query(const TraceQuery& query) {
@@ -149,6 +195,20 @@ void warn_of_memory(TraceReport& report, const TraceQuery& query) {
         format_bytes(report.memory_peak_bytes), format_bytes(there), report.carried->gpu_name));
 }
 
+/// What a format leaves open.
+void add_assumptions(TraceReport& report, const ProfilerTrace& trace) {
+  if (trace.typed_by_kernels)
+    report.assumptions.emplace_back(
+        "the file states no dtypes: those of operators are what their kernels' names tell; "
+        "tensors are stored row by row");
+  if (trace.format == TraceFormat::kNsight ||
+      (trace.format == TraceFormat::kChakra && !trace.events.empty()))
+    report.warnings.push_back(
+        fmt::format("{} are read by their published schema: not tried on a real file",
+                    trace.format == TraceFormat::kNsight ? "exports of Nsight Systems"
+                                                         : "execution traces with kernels"));
+}
+
 TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const std::string& path) {
   TraceReport report;
   report.file = printable(path);
@@ -156,6 +216,7 @@ TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const 
     report.traced_gpu = printable(traced->name);
   const TraceConstants& constants = forecaster.impl().learned->laws().trace;
   double start_s = constants.nvidia_start_s;
+  add_assumptions(report, one.trace);
   if (one.device) {
     report.gpu = one.device->id;
     report.gpu_name = one.device->name;
@@ -165,6 +226,11 @@ TraceReport report_of(const ReadTrace& one, const Forecaster& forecaster, const 
         "holds its power");
   }
   add_times(report, one);
+  report.memory = memory_use(one.trace, one.groups);
+  if (report.memory)
+    report.assumptions.emplace_back(
+        "memory: what was held before the trace, and who keeps a tensor how long, are as measured; "
+        "sizes of results, weights and the allocator are compared");
   add_operators(report, one, start_s, constants);
   add_warnings(report, one);
   return report;
@@ -176,7 +242,10 @@ TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query) 
   check_query(query);
   const ReadTrace one = read_trace(forecaster, query.path, query.traced);
   TraceReport report = report_of(one, forecaster, query.path);
-  if (!asks_to_carry(query)) return report;
+  if (!asks_to_carry(query)) {
+    if (one.unmeasured()) order_recorded(report);
+    return report;
+  }
   Carried carried = carry(one, forecaster, query);
   for (size_t i = 0; i < carried.times.size(); ++i)
     report.operators[i].carried = carried.times[i].seconds;
@@ -184,6 +253,7 @@ TraceReport report_trace(const Forecaster& forecaster, const TraceQuery& query) 
   for (std::string& text : carried.assumptions) report.assumptions.push_back(std::move(text));
   for (std::string& text : carried.warnings) report.warnings.push_back(std::move(text));
   warn_of_memory(report, query);
+  if (one.unmeasured()) order_recorded(report);
   return report;
 }
 

@@ -69,10 +69,26 @@ TEST(TraceReport, KernelsOfNoTimeCanBeCarried) {
   EXPECT_NEAR(report.carried->span_s, 42e-6, 1e-9) << "the second one begins 42 us after 110";
 }
 
-TEST(TraceReport, ATraceWithoutGpuWorkSaysSo) {
+TEST(TraceReport, ATraceOfCpusIsForecast) {
   const TraceFile file(
       "tilecast_profile_test_cpu.json",
       R"({"traceEvents": [)" + op_event("aten::mm", 1, 100, 30, kProductArguments) + "]}");
+  const Forecaster forecaster;
+  const TraceReport report = report_trace(forecaster, {.path = file.path});
+  ASSERT_EQ(report.warnings.size(), 2u);
+  EXPECT_NE(report.warnings[0].find("nothing was measured on a GPU"), std::string::npos);
+  EXPECT_NE(report.warnings[0].find("ProfilerActivity.CUDA"), std::string::npos);
+  EXPECT_NE(report.warnings[1].find("names no GPU"), std::string::npos);
+  const TraceReport there =
+      report_trace(forecaster, {.path = file.path, .gpu = load_gpu_ref("H100")});
+  ASSERT_TRUE(there.carried);
+  EXPECT_GT(there.carried->kernels_s, 0);
+}
+
+TEST(TraceReport, ATraceWithoutKnownWorkSaysSo) {
+  const TraceFile file(
+      "tilecast_profile_test_none.json",
+      R"({"traceEvents": [)" + op_event("mylib::thing", 1, 100, 30, kProductArguments) + "]}");
   const Forecaster forecaster;
   const TraceReport report = report_trace(forecaster, {.path = file.path});
   ASSERT_EQ(report.warnings.size(), 1u);

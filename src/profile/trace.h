@@ -1,7 +1,8 @@
 #pragma once
 
-// What a trace of PyTorch's profiler (Kineto) holds, in columns as small as 1 GB of JSON asks for:
-// names and arguments are stored once. Times are nanoseconds of the trace's own clock.
+// What a trace of PyTorch's profiler (Kineto), an export of Nsight Systems or an execution trace
+// (Chakra) holds, in columns as small as 1 GB of JSON asks for: names and arguments are stored
+// once. Times are nanoseconds of the trace's own clock.
 
 #include <array>
 #include <cstdint>
@@ -105,6 +106,15 @@ struct TracedMemory {
   int64_t allocated_bytes = 0, reserved_bytes = 0;
 };
 
+/// Memory that was taken, or with bytes below 0 given back.
+struct MemoryEvent {
+  int64_t start_ns = 0;
+  int64_t bytes = 0, address = 0;
+  int64_t allocated_bytes = 0, reserved_bytes = 0;  ///< of the device, after it
+  int32_t device = 0;                               ///< -1: the host
+  int32_t thread = 0;                               ///< as HostOperator::thread
+};
+
 /// ProfilerStep#5 of the host.
 struct ProfilerStep {
   std::string name;
@@ -120,13 +130,17 @@ struct TracedDevice {
   int64_t memory_bytes = 0, sm_count = 0;
 };
 
+enum class TraceFormat : uint8_t { kKineto, kNsight, kChakra };
+
 struct ProfilerTrace {
+  TraceFormat format = TraceFormat::kKineto;
   KnownTexts names;
   std::vector<OperatorCall> calls;
   std::vector<HostOperator> operators;  ///< by start
   std::vector<RuntimeCall> runtime;     ///< by start
   std::vector<DeviceEvent> events;      ///< by start
   std::vector<ProfilerStep> steps;
+  std::vector<MemoryEvent> memory_events;  ///< by start
   std::vector<TracedDevice> devices;
   std::vector<TracedCollective> collectives;  ///< distinct ones
   TracedMemory memory;
@@ -136,11 +150,15 @@ struct ProfilerTrace {
   bool cut_off = false;     ///< the file ends before its list of events does
   bool is_amd = false;      ///< written with ROCm
   bool has_shapes = false;  ///< some operator states the sizes of its inputs
+  /// Dtypes are those that the names of the operators' kernels tell: the file states none.
+  bool typed_by_kernels = false;
 };
 
-/// Reads a trace, .json or .json.gz, event by event. A file that ends too early gives what was read
-/// (`cut_off`). Throws Error{kInput} for what is no trace, Error{kNotFound}, Error{kIo},
-/// Error{kUnsupported} for more events than kTraceEvents.
+/// Reads a trace: JSON of Kineto or Chakra, plain or packed by gzip, event by event, or an SQLite
+/// file of Nsight Systems, row by row; its content tells which. A file that ends too early gives
+/// what was read (`cut_off`). Throws Error{kInput} for what is no trace, Error{kNotFound},
+/// Error{kIo}, Error{kUnsupported} for more events than kTraceEvents, or for a format that this
+/// build has no library for.
 ProfilerTrace read_profiler_trace(const std::filesystem::path& path);
 /// The same from the content of such a file.
 ProfilerTrace parse_profiler_trace(std::string_view content, const std::string& name);

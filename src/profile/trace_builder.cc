@@ -13,7 +13,6 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kNsPerUs = 1000;
 int64_t whole(std::string_view text, int64_t fallback) { return scaled_number(text, 1, fallback); }
 
 int32_t narrow(int64_t value) {
@@ -54,11 +53,11 @@ void TraceBuilder::add(const RawEvent& event) {
   const bool is_kernel = event.category == "kernel", is_copy = event.category == "gpu_memcpy";
   const bool is_fill = event.category == "gpu_memset", is_op = event.category == "cpu_op";
   const bool is_call = event.category == "cuda_runtime" || event.category == "cuda_driver";
-  const bool is_step =
-      event.category == "user_annotation" && event.name.starts_with("ProfilerStep");
+  const bool is_step = event.category == "step" || (event.category == "user_annotation" &&
+                                                    event.name.starts_with("ProfilerStep"));
   if (!is_kernel && !is_copy && !is_fill && !is_op && !is_call && !is_step) return;
-  const int64_t start = scaled_number(event.time, kNsPerUs, -1);
-  const int64_t duration = scaled_number(event.duration, kNsPerUs, -1);
+  const int64_t start = scaled_number(event.time, time_unit_ns_, -1);
+  const int64_t duration = scaled_number(event.duration, time_unit_ns_, -1);
   // Nor do the GPUs of a profile together take longer.
   const bool on_device = is_kernel || is_copy || is_fill;
   if (start < 0 || duration < 0 || duration > kLongestTraceNs - (on_device ? device_ns_ : 0) ||
@@ -125,12 +124,24 @@ void TraceBuilder::add_device_event(const RawEvent& event, DeviceWork work, int6
   added.collective = collective_of(event);
 }
 
-/// Of memory of a GPU: the host's has the type 0.
+/// The host's memory has the type 0.
 void TraceBuilder::add_memory(const RawEvent& event) {
-  if (whole(event.device_type, 0) == 0) return;
+  const bool host = whole(event.device_type, 0) == 0;
+  const int64_t start = scaled_number(event.time, time_unit_ns_, -1);
+  const int64_t allocated = whole(event.allocated, 0), reserved = whole(event.reserved, 0);
+  constexpr int64_t kMostBytes = int64_t{1} << 50;  // what no device has
+  const int64_t bytes = whole(event.bytes, 0);
+  if (start >= 0 && std::abs(bytes) < kMostBytes && bytes != 0 && allocated >= 0 &&
+      allocated < kMostBytes)
+    trace_.memory_events.push_back({start, bytes, whole(event.address, 0), allocated,
+                                    std::clamp<int64_t>(reserved, 0, kMostBytes),
+                                    host ? -1 : narrow(whole(event.device_id, 0)),
+                                    thread_of(event)});
+  Budget::here().allow(kTraceEvents, static_cast<int64_t>(trace_.memory_events.size()), name_);
+  if (host) return;
   TracedMemory& memory = trace_.memory;
-  memory.allocated_bytes = std::max(memory.allocated_bytes, whole(event.allocated, 0));
-  memory.reserved_bytes = std::max(memory.reserved_bytes, whole(event.reserved, 0));
+  memory.allocated_bytes = std::max(memory.allocated_bytes, allocated);
+  memory.reserved_bytes = std::max(memory.reserved_bytes, reserved);
 }
 
 /// "[0, 1, 2]", or with a part left out, as PyTorch writes long ones: "[0, 1, ..., 62, 63]" is a
@@ -212,6 +223,7 @@ ProfilerTrace TraceBuilder::finish() {
   sort_by_start(trace_.runtime);
   sort_by_start(trace_.events);
   sort_by_start(trace_.steps);
+  sort_by_start(trace_.memory_events);
   return std::move(trace_);
 }
 

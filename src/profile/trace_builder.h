@@ -1,6 +1,6 @@
 #pragma once
 
-// From the events of Kineto's JSON, as texts, to a trace.
+// From events as texts, which Kineto's JSON and the readers of other formats give, to a trace.
 
 #include <cstdint>
 #include <optional>
@@ -19,7 +19,7 @@ struct RawEvent {
   // Of collectives.
   std::string_view collective, in_elements, out_elements, group_size, group_ranks, dtype;
   // Of memory events.
-  std::string_view allocated, reserved, device_type;
+  std::string_view allocated, reserved, device_type, device_id, address;
 };
 
 /// A string of JSON without its quotes; another value as it is.
@@ -30,7 +30,9 @@ inline std::string_view unquoted(std::string_view text) {
 /// Puts events into a trace.
 class TraceBuilder {
  public:
-  explicit TraceBuilder(std::string name) : name_(std::move(name)) {}
+  /// `name`: of the file, for messages. `time_unit_ns`: of the events' times.
+  explicit TraceBuilder(std::string name, int64_t time_unit_ns = 1000)
+      : name_(std::move(name)), time_unit_ns_(time_unit_ns) {}
 
   void add(const RawEvent& event);
   void add_devices(std::string_view json);
@@ -52,6 +54,7 @@ class TraceBuilder {
   }
 
   std::string name_, key_;
+  int64_t time_unit_ns_;
   ProfilerTrace trace_;
   KnownTexts call_keys_, threads_, collective_keys_;
   int64_t device_ns_ = 0;            ///< of all events of GPUs

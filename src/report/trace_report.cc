@@ -60,7 +60,7 @@ std::string operators_table(const TraceReport& report, const TableStyle& style) 
     std::vector<std::string> row = {short_operator_name(op.name),
                                     op.sizes + (op.dtype.empty() ? "" : " " + op.dtype),
                                     fmt::format("{:.0f}", op.calls),
-                                    format_seconds(op.measured_s),
+                                    op.kernels > 0 ? format_seconds(op.measured_s) : "-",
                                     should_take(op),
                                     percent_of(op.share)};
     if (report.carried)
@@ -148,8 +148,56 @@ void add_carried_lines(Lines& lines, const TraceReport& report) {
             fmt::format("{}host: {}", ends_text(carried.span_s, "; "), carried.host));
 }
 
+/// Measured, and beside it what Tilecast's models say.
+void add_memory_lines(Lines& lines, const TracedMemoryUse& memory) {
+  lines.add(
+      "memory", format_bytes(memory.peak_bytes),
+      memory.of_host
+          ? std::string("most that tensors had of the host's, since the trace began")
+          : fmt::format("most that tensors had; PyTorch's allocator held up to {}, Tilecast's "
+                        "model of it {} for the same requests",
+                        format_bytes(memory.reserved_bytes),
+                        format_bytes(memory.model_reserved_bytes)));
+  if (memory.held_bytes > 0)
+    lines.add("held before", format_bytes(memory.held_bytes),
+              memory.model_weights_bytes > 0
+                  ? fmt::format("when the trace begins; weights of its operators: {}",
+                                format_bytes(memory.model_weights_bytes))
+                  : std::string("when the trace begins"));
+  lines.add("results", format_bytes(memory.results_bytes),
+            memory.known_results_bytes > 0
+                ? fmt::format("taken in the trace, in use at the peak; {} of known operators, by "
+                              "their sizes {}",
+                              format_bytes(memory.known_results_bytes),
+                              format_bytes(memory.model_results_bytes))
+                : std::string("taken in the trace, in use at the peak"));
+  if (memory.workspace_bytes > 0)
+    lines.add("workspace", format_bytes(memory.workspace_bytes),
+              "most that one operator took and gave back");
+}
+
+/// Of operators that were recorded without times of a GPU.
+void add_recorded_lines(Lines& lines, const TraceReport& report) {
+  double calls = 0;
+  for (const TracedOperator& op : report.operators) calls += op.calls;
+  lines.add("operators", fmt::format("{:.0f}", calls), "calls whose work is known; not measured");
+  if (report.should_take)
+    lines.add("should take", format_seconds(report.should_take->value),
+              fmt::format("{}sum of their kernels", ends_text(*report.should_take, ", ")));
+  if (!report.carried) return;
+  add_change_lines(lines, *report.carried);
+  lines.add(
+      "kernels there", format_seconds(report.carried->kernels_s.value),
+      fmt::format("{}on {}", ends_text(report.carried->kernels_s, ", "), report.carried->gpu_name));
+}
+
 std::string totals(const TraceReport& report, const TableStyle& style) {
   Lines lines;
+  if (report.kernels == 0 && !report.operators.empty()) {
+    add_recorded_lines(lines, report);
+    if (report.memory) add_memory_lines(lines, *report.memory);
+    return lines.text(style);
+  }
   lines.add("span", format_seconds(report.span_s),
             fmt::format("busy {}, {} in {}", format_seconds(report.busy_s),
                         counted(report.kernels, "kernel"), counted(report.streams, "stream")));
@@ -162,10 +210,7 @@ std::string totals(const TraceReport& report, const TableStyle& style) {
   lines.add("known", percent_of(report.forecast_share),
             fmt::format("of the kernels' {} have a forecast; {} are measured only",
                         format_seconds(report.kernels_s), percent_of(report.unknown_share)));
-  if (report.memory_peak_bytes > 0)
-    lines.add("memory", format_bytes(report.memory_peak_bytes),
-              fmt::format("most that tensors had; PyTorch's allocator held up to {}",
-                          format_bytes(report.memory_reserved_bytes)));
+  if (report.memory) add_memory_lines(lines, *report.memory);
   if (report.carried) add_carried_lines(lines, report);
   return lines.text(style);
 }

@@ -1,4 +1,5 @@
-// A trace of a profiler of any content gives events and their work, or an Error that is not a bug.
+// A trace of a profiler (JSON of Kineto or Chakra, SQLite of Nsight Systems) of any content gives
+// events and their work, or an Error that is not a bug.
 
 #include <cstdint>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 
 #include "base/text.h"
 #include "laws/constants.h"
+#include "profile/memory_use.h"
 #include "profile/operators.h"
 #include "profile/replay.h"
 #include "profile/timeline.h"
@@ -26,6 +28,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if (kernel.bytes() < 0 || kernel.flops < 0) std::abort();
       if (group.call >= 0 && !group.work.kernels.empty()) static_cast<void>(reasons.of(group, 2));
     }
+    for (const tilecast::OperatorGroup& group : tilecast::recorded_operators(trace).groups)
+      if (!(group.calls > 0) || group.work.kernels.empty()) std::abort();
+    tilecast::memory_use(trace, tilecast::operator_groups(trace));
     tilecast::busy_time(trace, tilecast::span_of(trace));
     tilecast::step_times(trace);
     std::vector<int64_t> durations;
