@@ -55,7 +55,9 @@ void read_batches(const CsvTable& table, Collector& collector) {
     m.measured_s = table.number(row, table.require_column("batch_latency_s"));
     m.source = table.where;
     m.option = text(row, "gpus") == "1" ? "1 GPU" : text(row, "gpus") + " GPUs";
+    // xDiT 0.4.5 (2025) calls FlashAttention 2, as PyTorch before 2.10 does.
     m.options = {{"dtype", "bf16"},
+                 {"software-version", "2.8"},
                  {"batch", text(row, "batch")},
                  {"steps", text(row, "steps")},
                  {"height", text(row, "height")},

@@ -108,6 +108,16 @@ void work_collective(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
+/// A message to the next rank, whatever the length of the ring.
+void work_ring_exchange(const OpContext& context, std::vector<Kernel>& kernels) {
+  if (context.integer("ranks") == 1) return;
+  const Tensor& in = context.input(0);
+  constexpr int64_t kEnds = 2;
+  Kernel kernel{.shape = Collective{element_count(in.shape), kEnds}, .dtype = in.dtype};
+  kernel.read_bytes = kernel.write_bytes = tensor_bytes(in);
+  kernels.push_back(kernel);
+}
+
 /// Copies of a token that are sent to its experts. DeepEP's kernels send one to a rank, whatever
 /// the number of its experts there; an all-to-all sends rows in the order of experts, `top_k` of
 /// them.
@@ -305,7 +315,7 @@ std::vector<OpDef> collective_ops() {  // NOLINT(readability-function-size): a t
        .aten = "c10d::send",
        .attributes = {ranks_attribute()},
        .infer = infer_same,
-       .work = work_collective,
+       .work = work_ring_exchange,
        .example = "x: bf16[2, 64, 8, 128] {ranks=4}"},
       {.name = "expert_dispatch",
        .doc = "tokens to the ranks that have their experts: [b, …] to [ranks · b, …]",

@@ -116,6 +116,19 @@ double flop_per_clock(const Kernel& kernel, const Chip& chip) {
   return chip.device.matmul_peak(kernel.dtype) / (chip.sms * chip.clock_hz);
 }
 
+/// Time of FlashAttention 2, whose kernels have neither wgmma nor tcgen05, on GPUs with tcgen05,
+/// over that of kernels with tcgen05. Fitted to the latencies of Wan2.1-1.3B, CogVideoX-2b and
+/// CogVideoX1.5-5B on B200 (ML.ENERGY Benchmark V3), which spend 60 % and more in attention; each
+/// of the three alone gives 2.4 to 2.6.
+constexpr double kPlainOnTcgen05 = 2.45;
+
+/// Whether FlashAttention 2 runs where there are kernels for newer instructions.
+bool is_plain_on_newer(const Chip& chip, const SoftwareTraits& traits) {
+  const bool newer = chip.gpu.matrix_instruction == MatrixInstruction::kWgmma ||
+                     chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05;
+  return newer && traits.wgmma_attention_ratio > 1;
+}
+
 /// Clock cycles that an SM takes for a pair of query and key: products, exponential, other work on
 /// the FP32 lanes. `busy` is the share of the SMs that have a tile.
 double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chip,
@@ -125,17 +138,23 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
   const UnitsPower power(chip, c.hbm_j_per_flop, c.gddr_j_per_flop,
                          chip.device.matmul_peak(kernel.dtype));
   const double lanes = chip.gpu.vector_peak(DType::kFp32) / (2 * chip.sms * chip.clock_hz);
-  const double head = static_cast<double>(a.head_dim + a.v_head_dim) / 2;
+  const SoftwareTraits& traits = traits_of(conditions.software);
+  const bool plain_kernel = is_plain_on_newer(chip, traits);
+  double head = static_cast<double>(a.head_dim + a.v_head_dim) / 2;
+  // FlashAttention 2 has kernels for multiples of 32 (head_size_rounded in its flash_api.cpp).
+  constexpr double kHeadStep = 32;
+  if (plain_kernel) head = std::ceil(head / kHeadStep) * kHeadStep;
   const double conversion = has_8_bits_or_less(kernel.dtype) ? c.conversion_instructions : 0;
   double cycles = c.products_ratio * kFlops * head / flop_per_clock(kernel, chip) *
                       power.stretch(busy) *
                       (a.head_dim >= c.large_head_dim ? c.large_head_ratio : 1) +
                   c.exponential_ratio / chip.gpu.exp_per_clock_per_sm +
                   (c.other_instructions + conversion) / lanes;
-  const SoftwareTraits& traits = traits_of(conditions.software);
   cycles *= traits.prefill_cycles_ratio;
   if (chip.gpu.matrix_instruction == MatrixInstruction::kWgmma)
     cycles *= a.backward ? traits.wgmma_attention_backward_ratio : traits.wgmma_attention_ratio;
+  if (chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05 && plain_kernel)
+    cycles *= kPlainOnTcgen05;
   if (is_triton(a, chip, conditions)) cycles *= c.triton_ratio;
   return chip.units * (a.backward ? c.backward_ratio * cycles : cycles);
 }

@@ -114,8 +114,8 @@ TensorId Denoiser::attend_to_text(TensorId q, TensorId k, TensorId v, const std:
   return f_.attention(split(q), split(k), split(v), p + "attention", {});
 }
 
-/// Each rank attends to its own keys and values, then to those of the others, which arrive
-/// meanwhile. Results are merged in fp32 by their sums of exponents.
+/// Each rank attends to its own keys and values, then to those of the others. Results are merged in
+/// fp32 by their sums of exponents.
 TensorId Denoiser::around_ring(TensorId q, TensorId k, TensorId v, const std::string& p) {
   const DType dtype = b().graph().tensor(q).dtype;
   TensorId sum = cast(attend_to_text(q, k, v, p), DType::kFp32, p + "ring.fp32");
@@ -125,7 +125,7 @@ TensorId Denoiser::around_ring(TensorId q, TensorId k, TensorId v, const std::st
     };
     k = next(k);
     v = next(v);
-    const TensorId block = attend_to_text(q, k, v, p);
+    const TensorId block = cast(attend_to_text(q, k, v, p), DType::kFp32, p + "ring.fp32");
     const TensorId change = f_.op("sub", {sum, block}, p + "ring.sub");
     const TensorId weighted = f_.op("mul_scalar", {change}, p + "ring.mul");
     sum = f_.op("sub", {sum, weighted}, p + "ring.update");
@@ -134,10 +134,14 @@ TensorId Denoiser::around_ring(TensorId q, TensorId k, TensorId v, const std::st
 }
 
 TensorId Denoiser::attend(TensorId q, TensorId k, TensorId v, const std::string& p) {
+  // The parts of each rank are copied together before, and apart afterwards (all_to_all_4D of
+  // long-context-attention, which xDiT calls).
   const auto exchange = [&](TensorId t, int64_t dim, int64_t scatter) {
     if (batch_.ulysses == 1) return t;
-    return f_.op("sequence_all_to_all", {t}, p + "all_to_all",
-                 {{"ranks", batch_.ulysses}, {"dim", dim}, {"scatter", scatter}});
+    const TensorId packed = f_.op("copy", {t}, p + "all_to_all.pack");
+    const TensorId sent = f_.op("sequence_all_to_all", {packed}, p + "all_to_all",
+                                {{"ranks", batch_.ulysses}, {"dim", dim}, {"scatter", scatter}});
+    return f_.op("copy", {sent}, p + "all_to_all.unpack");
   };
   const Shape s = shape_of(q);
   q = exchange(q, 1, 2);

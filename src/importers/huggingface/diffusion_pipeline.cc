@@ -242,18 +242,19 @@ void add_decoder(const std::shared_ptr<const Pipeline>& p, const DiffusionPipeli
   const LatentTile whole = p->latents(batch);
   const std::vector<TileRuns> all = p->decoder.def->runs(p->decoder.config, whole);
   for (const auto& [tile, runs] : all) {
-    parts.push_back({.name = all.size() == 1
-                                 ? "vae"
+    parts.push_back(
+        {.name = all.size() == 1 ? "vae"
                                  : fmt::format("vae {}x{}x{}{}", tile.frames, tile.height,
                                                tile.width, tile.first ? ", first" : ""),
-                     .component = "vae",
-                     .stage = DiffusionPipeline::Stage::kDecode,
-                     .runs = runs,
-                     .build = [p, tile = tile](DType dtype) {
-                       Graph graph;
-                       p->decoder.def->build(graph, p->decoder.config, tile, dtype);
-                       return graph;
-                     }});
+         .component = "vae",
+         .stage = DiffusionPipeline::Stage::kDecode,
+         .runs = runs,
+         .build = [p, tile = tile](DType dtype) {
+           Graph graph;
+           const bool wide = p->decoder.def->wide && dtype_bits(dtype) == 16;
+           p->decoder.def->build(graph, p->decoder.config, tile, wide ? DType::kTf32 : dtype);
+           return graph;
+         }});
   }
 }
 

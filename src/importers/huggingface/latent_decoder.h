@@ -35,6 +35,7 @@ struct LatentDecoderConfig {
 struct LatentDecoderDef {
   std::string_view class_name;
   int64_t time_factor = 1;  ///< frames of each latent frame after the first
+  bool wide = false;        ///< published examples load it in fp32; its products are in TF32
   LatentDecoderConfig (*read)(const JsonObject& config);
   void (*build)(Graph&, const LatentDecoderConfig&, const LatentTile&, DType);
   /// The runs that decode `whole`: videos with tiles and slices (enable_tiling, enable_slicing).

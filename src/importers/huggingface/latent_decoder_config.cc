@@ -178,11 +178,14 @@ std::vector<TileRuns> runs_of_hunyuan(const LatentDecoderConfig& c, const Latent
 
 const std::vector<LatentDecoderDef>& latent_decoders() {
   static const std::vector<LatentDecoderDef> table = {
-      {"AutoencoderKL", 1, read_kl, build_kl_decoder, at_once},
-      {"AutoencoderDC", 1, read_dc, build_dc_decoder, at_once},
-      {"AutoencoderKLWan", 4, read_wan, build_wan_decoder, runs_of_wan},
-      {"AutoencoderKLCogVideoX", 4, read_cogvideox_vae, build_cogvideox_decoder, runs_of_cogvideox},
-      {"AutoencoderKLHunyuanVideo", 4, read_hunyuan_vae, build_hunyuan_decoder, runs_of_hunyuan}};
+      {"AutoencoderKL", 1, false, read_kl, build_kl_decoder, at_once},
+      {"AutoencoderDC", 1, false, read_dc, build_dc_decoder, at_once},
+      // The model cards of Wan2.1 load the autoencoder with torch_dtype=torch.float32.
+      {"AutoencoderKLWan", 4, true, read_wan, build_wan_decoder, runs_of_wan},
+      {"AutoencoderKLCogVideoX", 4, false, read_cogvideox_vae, build_cogvideox_decoder,
+       runs_of_cogvideox},
+      {"AutoencoderKLHunyuanVideo", 4, false, read_hunyuan_vae, build_hunyuan_decoder,
+       runs_of_hunyuan}};
   return table;
 }
 

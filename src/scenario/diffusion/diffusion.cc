@@ -51,8 +51,9 @@ CommGroup group_of(int64_t ranks, int64_t stride, const Cluster& cluster) {
   return group;
 }
 
-/// Prices the exchanges of ranks that share sequences. Around a ring, keys and values travel while
-/// attention computes.
+/// Prices the exchanges of ranks that share sequences. Around a ring, keys and values could travel
+/// while attention computes; xDiT's batches on rings of 4 and 8 GPUs (ML.ENERGY Benchmark V3) take
+/// longer than if nothing was hidden.
 class SequenceCosts {
  public:
   SequenceCosts(const Cluster& cluster, const DiffusionPipeline::Batch& batch)
@@ -60,33 +61,26 @@ class SequenceCosts {
 
   void price(const Program& program, std::vector<KernelTime>& times) {
     std::vector<bool> priced(times.size(), false);
-    double attention_s = 0;
     for (const Launch& launch : program.launches) {
       const Kernel& kernel = program.kernels[launch.kernel];
-      if (kernel.is<Attention>()) attention_s = times[launch.kernel].seconds;
       if (!kernel.is<Collective>() || priced[launch.kernel]) continue;
       priced[launch.kernel] = true;
-      set_time(times[launch.kernel], time_of(kernel, attention_s));
+      set_time(times[launch.kernel], time_of(kernel));
     }
   }
   bool extrapolated() const { return extrapolated_; }
 
  private:
-  CollectiveTime time_of(const Kernel& kernel, double attention_s) {
-    static const OpId ring = require_op("ring_exchange"), all = require_op("all_reduce");
+  CollectiveTime time_of(const Kernel& kernel) {
+    static const OpId ring = require_op("ring_exchange");
     const int64_t ranks = std::get<Collective>(kernel.shape).ranks;
     // Ulysses ranks are neighbours; a ring joins one of each of their groups.
     const bool in_ring = kernel.op == ring;
     const CommGroup group =
         in_ring ? group_of(2, batch_.ulysses, cluster_) : group_of(ranks, 1, cluster_);
-    CollectiveTime time = collective_time(collective_kind(kernel), collective_bytes(kernel),
-                                          kernel.dtype, group, cluster_);
+    const CollectiveTime time = collective_time(collective_kind(kernel), collective_bytes(kernel),
+                                                kernel.dtype, group, cluster_);
     extrapolated_ = extrapolated_ || time.extrapolated;
-    if (!in_ring || kernel.op == all) return time;
-    // Keys and values, two messages for each attention.
-    const double hidden_s = std::min(time.seconds, attention_s / 2);
-    for (double* seconds : {&time.seconds, &time.low_s, &time.high_s})
-      *seconds = std::max(0.0, *seconds - hidden_s);
     return time;
   }
 
