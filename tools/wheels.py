@@ -169,7 +169,8 @@ def unpacked_sources(work, python):
     archive = next((work / "sdist").glob("tilecast-*.tar.gz"))
     shutil.rmtree(work / "sources", ignore_errors=True)
     with tarfile.open(archive) as tar:
-        tar.extractall(work / "sources", filter="data")
+        # Python 3.11 of Debian 12 has no filters; the archive is our own.
+        tar.extractall(work / "sources", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
     return next((work / "sources").iterdir()), archive
 
 

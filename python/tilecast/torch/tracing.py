@@ -19,7 +19,7 @@ from .cuda_forms import cuda_forms
 from .fakes import TraceError, eager_branches, fake_like, fake_module, quiet, replaced
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
+@dataclasses.dataclass(frozen=True)
 class View:
     """A tensor as an operator saw it: a part of a storage in some layout."""
     storage: int
@@ -50,7 +50,7 @@ class View:
         return True
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Operator:
     """One call of an ATen operator; tensors in args and kwargs are Views."""
     name: str  # "aten.add"
@@ -64,19 +64,19 @@ class Operator:
     position: int
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Freed:
     storage: int
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Gradient:
     """A parameter's gradient is complete."""
     parameter: str
     view: View
 
 
-@dataclasses.dataclass(slots=True)
+@dataclasses.dataclass
 class Stored:
     """A parameter, buffer or input."""
     name: str
