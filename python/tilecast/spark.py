@@ -40,11 +40,11 @@ def _session(settings: dict):
     return builder.getOrCreate()
 
 
-def _chunk_runner(job, threads):
+def _chunk_runner(job, chunks, threads):
     def run_chunks(batches):
         for batch in batches:
-            for chunk in batch.column(0).to_pylist():
-                report = dataclasses.asdict(run_chunk(job, chunk, threads))
+            for place in batch.column(0).to_pylist():
+                report = dataclasses.asdict(run_chunk(job, chunks[place], threads))
                 yield pyarrow.RecordBatch.from_pylist([report])
     return run_chunks
 
@@ -77,8 +77,9 @@ def _one_job(session, job, chunks, progress, threads):
     """The reports of the chunks that were done."""
     context = session.sparkContext
     group = f"tilecast-{job.sweep_id[:16]}-{chunks[0]}-{len(chunks)}"
-    numbers = session.createDataFrame(context.parallelize([(chunk,) for chunk in chunks], len(chunks)), "chunk long")
-    collected = _Collected(numbers.mapInArrow(_chunk_runner(job, threads), _REPORTS), group)
+    # A range is made by Spark itself: rows from Python would need a second Python process for each task.
+    places = session.range(0, len(chunks), 1, len(chunks))
+    collected = _Collected(places.mapInArrow(_chunk_runner(job, chunks, threads), _REPORTS), group)
     before = progress.done
     while collected.thread.is_alive():
         collected.thread.join(_BETWEEN_POLLS_S)

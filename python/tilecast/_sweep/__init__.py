@@ -34,8 +34,9 @@ _SPEC_KEYS = {"parameters", "zip", "draw", "where"}
 class SweepSummary:
     """What a sweep wrote.
 
-    out: the folder. rows, failures: all of them, and those with an `error`. rejected: points of a spec that its conditions refuse. computed_rows: those of this run. seconds: of this run;
-    rows_per_s: computed_rows in a second of it. first_error: of the row with the least place among the failures; "" without any.
+    out: the folder. rows, failures: all of them, and those with an `error`. rejected: points of a spec that its conditions refuse.
+    computed_rows: those of this run. seconds: of this run; rows_per_s: computed_rows in a second of it. first_error: of the first part
+    that has failures; "" without any.
     """
     out: str
     rows: int

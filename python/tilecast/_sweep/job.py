@@ -37,7 +37,8 @@ class Report:
 class Job:
     """One sweep. Small, so that it can be sent to other processes.
 
-    points: rows, and those that the conditions of a spec refuse. spec: the text of a spec, or None where the rows are in the file `INPUT` of the folder, a record batch for each chunk.
+    points: rows, and those that the conditions of a spec refuse. spec: the text of a spec, or None where the rows are in the file `INPUT` of
+    the folder, a record batch for each chunk.
     """
     store: Store
     sweep_id: str
