@@ -404,6 +404,60 @@ class RankTables(Record):
     sent_bytes: float
     """sums that the rank sends, those to itself included [bytes]"""
 
+class DiffusionPart(Record):
+    """A network of a pipeline, as it runs for one batch."""
+    part: str
+    """name in the pipeline; with tiles, of one size of them"""
+    stage: str
+    """when it runs: encode, denoise or decode"""
+    runs: int
+    """in the whole batch"""
+    run_s: float
+    """of one run [s]"""
+    total_s: float
+    """of all runs [s]"""
+    parameters: int
+    """of the network"""
+    run_flops: int
+    """work of one run, on one GPU [FLOP]"""
+
+class Diffusion(Record):
+    """A batch of images or videos of a diffusion pipeline."""
+    steps: int
+    """of the denoiser"""
+    height: int
+    """of an image or frame [pixels]"""
+    width: int
+    """of an image or frame [pixels]"""
+    frames: int | None
+    """of a video; null: images"""
+    fps: float | None
+    """frames that are played in a second; null: images [1/s]"""
+    guidance: float
+    """scale of guidance"""
+    passes: int
+    """samples of the denoiser for each output and step: 2 with classifier-free guidance"""
+    ranks: int
+    """GPUs that share the batch"""
+    encode_s: float
+    """text encoders [s]"""
+    step_s: float
+    """one step of the denoiser [s]"""
+    decode_s: float
+    """decoder of the latents [s]"""
+    communication_s: float
+    """exchanges of the ranks that are not hidden [s]"""
+    outputs_per_s: float
+    """images or videos [1/s]"""
+    seconds_per_output: float
+    """the batch latency over the outputs [s]"""
+    seconds_per_video_second: float | None
+    """the same for each second that is played; null: images"""
+    energy_per_output_j: float | None
+    """of all GPUs; null: power is not forecast [J]"""
+    parts: list[DiffusionPart]
+    """the networks in the order that they run in"""
+
 class LaunchLine(Record):
     """A command that starts software as the forecast or plan has it."""
     software: str
@@ -507,6 +561,8 @@ class Forecast(_Forecast):
     """one rank of each pipeline stage"""
     rank_tables: list[RankTables] | None
     """the embedding tables of each rank of a recommendation model; other models have no such key"""
+    diffusion: Diffusion | None
+    """a batch of a diffusion pipeline; other models have no such key"""
     options: dict[str, int | float | str]
     """the request with all defaults: values by the names of the command-line options (with _ for -), in their units; options without a value are omitted"""
     launch: list[LaunchLine]
@@ -3179,6 +3235,15 @@ class ForecastKeywords(TypedDict, total=False):
     software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     host_launch_us: float | None
+    steps: int | None
+    guidance: float | None
+    height: int | None
+    width: int | None
+    frames: int | None
+    fps: float | None
+    ulysses_degree: int | None
+    ring_degree: int | None
+    cfg_degree: int | None
     cluster: str | None
     nodes: int | None
     tp: int | None
@@ -3296,6 +3361,15 @@ class CompareGpusKeywords(TypedDict, total=False):
     software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     host_launch_us: float | None
+    steps: int | None
+    guidance: float | None
+    height: int | None
+    width: int | None
+    frames: int | None
+    fps: float | None
+    ulysses_degree: int | None
+    ring_degree: int | None
+    cfg_degree: int | None
     cluster: str | None
     nodes: int | None
     tp: int | None
@@ -3415,6 +3489,15 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     host_launch_us: float | None
+    steps: int | None
+    guidance: float | None
+    height: int | None
+    width: int | None
+    frames: int | None
+    fps: float | None
+    ulysses_degree: int | None
+    ring_degree: int | None
+    cfg_degree: int | None
     cluster: str | None
     nodes: int | None
     tp: int | None
@@ -3534,6 +3617,15 @@ class PowerTimelineKeywords(TypedDict, total=False):
     software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     host_launch_us: float | None
+    steps: int | None
+    guidance: float | None
+    height: int | None
+    width: int | None
+    frames: int | None
+    fps: float | None
+    ulysses_degree: int | None
+    ring_degree: int | None
+    cfg_degree: int | None
     cluster: str | None
     nodes: int | None
     tp: int | None
@@ -3653,6 +3745,15 @@ class StepOperationsKeywords(TypedDict, total=False):
     software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     host_launch_us: float | None
+    steps: int | None
+    guidance: float | None
+    height: int | None
+    width: int | None
+    frames: int | None
+    fps: float | None
+    ulysses_degree: int | None
+    ring_degree: int | None
+    cfg_degree: int | None
     cluster: str | None
     nodes: int | None
     tp: int | None
@@ -3772,6 +3873,15 @@ class OccupancyKeywords(TypedDict, total=False):
     software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     host_launch_us: float | None
+    steps: int | None
+    guidance: float | None
+    height: int | None
+    width: int | None
+    frames: int | None
+    fps: float | None
+    ulysses_degree: int | None
+    ring_degree: int | None
+    cfg_degree: int | None
     cluster: str | None
     nodes: int | None
     tp: int | None
@@ -3896,6 +4006,15 @@ class CompareKeywords(TypedDict, total=False):
     software: Literal["pytorch", "vllm", "sglang", "trtllm", "megatron"] | None
     software_version: str | None
     host_launch_us: float | None
+    steps: int | None
+    guidance: float | None
+    height: int | None
+    width: int | None
+    frames: int | None
+    fps: float | None
+    ulysses_degree: int | None
+    ring_degree: int | None
+    cfg_degree: int | None
     cluster: str | None
     nodes: int | None
     tp: int | None

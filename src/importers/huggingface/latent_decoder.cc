@@ -188,13 +188,14 @@ class DcDecoder : public LatentDecoder {
   TensorId repeated(TensorId x, int64_t times, const std::string& name) {
     return f_.op("tile", {x}, name, {{"repeats", Shape{1, times, 1, 1}}});
   }
-  /// RMS norm over the channels of each pixel, with copies there and back.
+  /// RMS norm over the channels of each pixel, as rows.
   TensorId channel_norm(TensorId x, const std::string& name) {
-    const TensorId rows = f_.transpose(x, {0, 2, 3, 1});
     const int64_t channels = shape_of(x)[1];
-    const TensorId y = f_.op(
-        "add", {f_.rms_norm(rows, name), f_.weight(name + ".bias", {channels})}, name + ".add");
-    return f_.transpose(y, {0, 3, 1, 2});
+    const TensorId rows = f_.op("copy", {f_.transpose(x, {0, 2, 3, 1})}, name + ".rows");
+    const TensorId normal = f_.rms_norm(rows, name);
+    const TensorId bias = f_.view(f_.weight(name + ".bias", {channels}), {1, channels, 1, 1});
+    const TensorId image = f_.op("copy", {f_.transpose(normal, {0, 3, 1, 2})}, name + ".image");
+    return f_.op("add", {image, bias}, name + ".add");
   }
   TensorId up(TensorId x, int64_t out, const std::string& p) {
     const TensorId y =

@@ -267,11 +267,15 @@ class DiffusionRun {
 
   void warn(Forecast& f) const {
     std::vector<Warning>& warnings = f.warnings;
+    std::vector<CountedTimeline> all;
+    constexpr double kMatters = 0.05;  // of the latency; decoders have many sizes of tiles
     for (const TimedPart& part : parts_) {
-      const std::string of = part.part.name + ": ";
-      add_warning(warnings, unmeasured_operators({{part.pass.timeline, part.pass.program()}}));
-      add_warning(warnings, extrapolation_warning(of, part.pass.timeline, part.pass.times));
+      all.push_back({part.pass.timeline, part.pass.program(), part.runs});
+      if (part.seconds() >= kMatters * f.latency_s)
+        add_warning(warnings,
+                    extrapolation_warning(part.part.name, part.pass.timeline, part.pass.times));
     }
+    add_warning(warnings, unmeasured_operators(all));
     add_warning(warnings, no_model_warning("", f.kernels));
     add_warning(warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
     const double share = f.latency_s > 0 ? f.diffusion->communication_s / f.latency_s : 0;
