@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <tuple>
 
 #include "base/quantile.h"
@@ -301,17 +300,6 @@ IntervalLaw both_ways(IntervalLaw interval) {
     interval.high_log[i] = std::max(high, -kShare * low);
   }
   return interval;
-}
-
-Spread shared_rows(const Spread& rows, const Spread& all, std::span<const Device> devices) {
-  std::map<std::tuple<DType, DType, QuantScheme, Software>, std::set<Architecture>> architectures;
-  const auto of = [&](const LogError& row) -> std::set<Architecture>& {
-    const Combination& c = row.combination;
-    return architectures[{c.dtype, c.kv_dtype, c.scheme, c.software}];
-  };
-  for (const LogError& row : all) of(row).insert(class_of(devices[row.device]).architecture);
-  Spread shared = rows_where(rows, [&](const LogError& row) { return of(row).size() > 1; });
-  return shared.empty() ? rows : shared;
 }
 
 UnseenFit fit_families(const Spread& families, const Spread& classes,

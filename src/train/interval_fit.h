@@ -68,11 +68,6 @@ struct UnseenFit {
 /// one is.
 IntervalLaw both_ways(IntervalLaw interval);
 
-/// The rows whose precision and software rows of another architecture in `all` have too; all rows
-/// where none has. The interval of a combination that nobody measured is doubled (learned.cc): what
-/// is known of one architecture alone must not widen that of others.
-Spread shared_rows(const Spread& rows, const Spread& all, std::span<const Device> devices);
-
 /// The factor with which the interval from all other architectures holds `kUnseenCoverage` of an
 /// architecture that was left out. `families`: rows that were left out with their architecture;
 /// `classes`: all of left-out classes.

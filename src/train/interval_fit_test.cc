@@ -79,17 +79,6 @@ TEST_F(FamiliesTest, APrecisionThatNoOtherHasIsDoubledAlready) {
   EXPECT_NEAR(known / fit_families(fp8, joined({others, fp8}), devices_).factor, 2, 0.01);
 }
 
-TEST_F(FamiliesTest, WhatOneArchitectureAloneHasWidensNoOthers) {
-  // FP8 was measured on Hopper alone, on both of its devices: its errors are of new precisions.
-  const Spread bf16 = joined({rows_of(0, 0, 0.1), rows_of(2, 0, 0.1)});
-  const Spread fp8 = joined({rows_of(2, 0, 0.8, kFp8), rows_of(3, 0, 0.8, kFp8)});
-  const Spread all = joined({bf16, fp8});
-  EXPECT_EQ(shared_rows(all, all, devices_).size(), bf16.size());
-  const Spread volta = rows_of(0, 0, 0.1, kFp8);
-  EXPECT_EQ(shared_rows(all, joined({all, volta}), devices_).size(), all.size());
-  EXPECT_EQ(shared_rows(fp8, all, devices_).size(), fp8.size()) << "all, where nothing is left";
-}
-
 TEST_F(FamiliesTest, SiblingsAreJudgedByTheirClassAndNeverNarrowed) {
   const Spread wide = joined({rows_of(0, 0, 5), rows_of(2, 0, 0.1), rows_of(3, 0, 0.2)});
   const UnseenFit fit = fit_siblings(wide, devices_);

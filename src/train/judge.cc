@@ -159,20 +159,18 @@ void set_intervals(WeightsJob& job, KernelKind kind, KindModel& model,
     append(found.families, all.families);
   }
   // One factor for all vendors: few architectures of AMD were measured.
-  const Spread shared = shared_rows(all.classes, all.classes, known);
-  const UnseenFit families = fit_families(all.families, shared, known);
-  for (const auto& [vendor, found] : vendors) {
-    const Spread own = shared_rows(found.classes, all.classes, known);
+  const UnseenFit families = fit_families(all.families, all.classes, known);
+  for (const auto& [vendor, found] : vendors)
     model.vendor_intervals[vendor] =
-        scaled(unmeasured_interval(own, found.seen, known.size()), families.factor);
-  }
-  model.interval = scaled(unmeasured_interval(shared, all.seen, known.size()), families.factor);
+        scaled(unmeasured_interval(found.classes, found.seen, known.size()), families.factor);
+  model.interval =
+      scaled(unmeasured_interval(all.classes, all.seen, known.size()), families.factor);
   model.class_widths = families.widths;
   model.vendor_widths = families.vendor_widths;
   job.intervals.push_back({kind, "architecture", families});
   UnseenFit siblings = fit_siblings(all.devices, known);
   const bool by_class = !all.devices.empty() && siblings.enough;
-  if (!by_class) siblings = siblings_by_classes(all.devices, shared, families.factor, known);
+  if (!by_class) siblings = siblings_by_classes(all.devices, all.classes, families.factor, known);
   model.sibling_widths = siblings.widths;
   job.intervals.push_back({kind, "gpu", siblings});
   for (ClassResidual& residual : model.classes) {
