@@ -214,6 +214,9 @@ class DiffusionRun {
         });
     f.memory = most->memory;
     f.memory.weights_bytes = f.memory.at_peak.weights_bytes = weights;
+    // Results of a network, and frames that a decoder keeps.
+    MemoryParts& peak = f.memory.at_peak;
+    peak.temporaries_bytes = checked_add(peak.temporaries_bytes, std::exchange(peak.loss_bytes, 0));
     f.memory.peak_node = most->part.name + ": " + f.memory.peak_node;
     set_peak(f.memory);
   }
@@ -292,7 +295,6 @@ class DiffusionRun {
   }
 
   void warn(Forecast& f) const {
-    std::vector<Warning>& warnings = f.warnings;
     std::vector<CountedTimeline> all;
     for (const TimedPart& part : parts_)
       all.push_back({part.pass.timeline, part.pass.program(), part.runs});
@@ -302,17 +304,17 @@ class DiffusionRun {
       for (const KernelForecast& row : rows)
         seconds += row.latency_s * static_cast<double>(row.count);
       if (seconds >= kNoticedShare * f.latency_s)
-        add_warning(warnings, extrapolation_warning(component, rows));
+        add_warning(f.warnings, extrapolation_warning(component, rows));
     }
-    add_warning(warnings, unmeasured_operators(all));
-    add_warning(warnings, no_model_warning("", f.kernels));
-    add_warning(warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
+    add_warning(f.warnings, unmeasured_operators(all));
+    add_warning(f.warnings, no_model_warning("", f.kernels));
+    add_warning(f.warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
     const double share = f.latency_s > 0 ? f.diffusion->communication_s / f.latency_s : 0;
     if (f.diffusion->ranks == 1) return;
     const bool unmeasured = costs_.extrapolated() || exchange_of_guidance().extrapolated;
     for (Warning& warning :
          link_warnings(cluster_, f.diffusion->ranks, {.unmeasured = unmeasured}, share))
-      warnings.push_back(std::move(warning));
+      f.warnings.push_back(std::move(warning));
   }
 
   std::vector<KernelForecast>& rows_of(const std::string& component) {

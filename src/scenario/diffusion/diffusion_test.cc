@@ -141,6 +141,7 @@ TEST(Diffusion, MemoryHasTheWeightsOfAllParts) {
   EXPECT_EQ(f.memory.weights_bytes, 2 * f.parameters);
   EXPECT_EQ(f.parameters, 11'901'408'320 + 49'545'475 + 123'060'480 + 4'762'310'656);
   EXPECT_GE(f.memory.peak_bytes, f.memory.weights_bytes);
+  EXPECT_EQ(f.memory.at_peak.loss_bytes, 0);
 }
 
 TEST(Diffusion, VideosAreDecodedInTiles) {
