@@ -116,17 +116,18 @@ double flop_per_clock(const Kernel& kernel, const Chip& chip) {
   return chip.device.matmul_peak(kernel.dtype) / (chip.sms * chip.clock_hz);
 }
 
-/// Time of FlashAttention 2, whose kernels have neither wgmma nor tcgen05, on GPUs with tcgen05,
-/// over that of kernels with tcgen05. Fitted to the latencies of Wan2.1-1.3B, CogVideoX-2b and
-/// CogVideoX1.5-5B on B200 (ML.ENERGY Benchmark V3), which spend 60 % and more in attention; each
-/// of the three alone gives 2.4 to 2.6.
-constexpr double kPlainOnTcgen05 = 2.45;
-
-/// Whether FlashAttention 2 runs where there are kernels for newer instructions.
-bool is_plain_on_newer(const Chip& chip, const SoftwareTraits& traits) {
-  const bool newer = chip.gpu.matrix_instruction == MatrixInstruction::kWgmma ||
-                     chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05;
-  return newer && traits.wgmma_attention_ratio > 1;
+/// Whether the kernels are those of FlashAttention 2, which have mma.sync on all GPUs.
+bool is_flash_attention_2(const Chip& chip, const SoftwareTraits& traits) {
+  switch (chip.gpu.matrix_instruction) {
+    case MatrixInstruction::kMmaSync:
+      return traits.runs_flash_attention_2;
+    case MatrixInstruction::kWgmma:
+      return traits.wgmma_attention_ratio > 1;
+    case MatrixInstruction::kTcgen05:
+      return traits.tcgen05_attention_ratio > 1;
+    default:
+      return false;
+  }
 }
 
 /// Clock cycles that an SM takes for a pair of query and key: products, exponential, other work on
@@ -139,11 +140,8 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
                          chip.device.matmul_peak(kernel.dtype));
   const double lanes = chip.gpu.vector_peak(DType::kFp32) / (2 * chip.sms * chip.clock_hz);
   const SoftwareTraits& traits = traits_of(conditions.software);
-  const bool plain_kernel = is_plain_on_newer(chip, traits);
   double head = static_cast<double>(a.head_dim + a.v_head_dim) / 2;
-  // FlashAttention 2 has kernels for multiples of 32 (head_size_rounded in its flash_api.cpp).
-  constexpr double kHeadStep = 32;
-  if (plain_kernel) head = std::ceil(head / kHeadStep) * kHeadStep;
+  if (is_flash_attention_2(chip, traits)) head = up_to(head, static_cast<double>(c.head_step));
   const double conversion = has_8_bits_or_less(kernel.dtype) ? c.conversion_instructions : 0;
   double cycles = c.products_ratio * kFlops * head / flop_per_clock(kernel, chip) *
                       power.stretch(busy) *
@@ -153,8 +151,8 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
   cycles *= traits.prefill_cycles_ratio;
   if (chip.gpu.matrix_instruction == MatrixInstruction::kWgmma)
     cycles *= a.backward ? traits.wgmma_attention_backward_ratio : traits.wgmma_attention_ratio;
-  if (chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05 && plain_kernel)
-    cycles *= kPlainOnTcgen05;
+  if (chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05)
+    cycles *= traits.tcgen05_attention_ratio;
   if (is_triton(a, chip, conditions)) cycles *= c.triton_ratio;
   return chip.units * (a.backward ? c.backward_ratio * cycles : cycles);
 }
