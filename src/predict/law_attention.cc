@@ -222,21 +222,15 @@ const DecodeIntake& intake_of(const Chip& chip) {
 }
 
 /// How alike the keys are that blocks see: 1 where all see as many (one tile of queries, no causal
-/// mask, or a long prefix or short window), 0 where they see half of the longest on average, as in
-/// a long prompt of its own. Of whole tiles: it changes with their number alone.
+/// mask, or a long prefix), 0 where they see half of the longest on average, as in a long prompt of
+/// its own. Of whole tiles: it changes with their number alone. Keys beyond a window do not count.
 double evenness(const Attention& a, const QueryBlocks& blocks) {
   constexpr double kHalf = 0.5;
-  const auto past = static_cast<double>(a.keys - a.queries);
+  if (!a.causal) return 1;
   const double queries = blocks.of_head * blocks.positions;
-  double most = past + queries;
-  double mean = a.causal ? past + (queries + blocks.positions) / 2 : most;
-  const auto window = static_cast<double>(a.window);
-  if (window > 0 && window < most) {
-    const double unseen = std::max(0.0, window - past);
-    mean = std::min(mean, blocks.positions + window - unseen * unseen / (2 * queries));
-    most = std::min(most, blocks.positions + window);
-  }
-  return ramp(mean / most, kHalf, 1);
+  auto past = static_cast<double>(a.keys - a.queries);
+  if (a.window > 0) past = std::min(past, std::max(0.0, static_cast<double>(a.window) - queries));
+  return ramp((past + (queries + blocks.positions) / 2) / (past + queries), kHalf, 1);
 }
 
 /// Cycles of all blocks on the SMs.
@@ -259,8 +253,10 @@ double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chi
   const double uneven = std::pow(std::pow(work, p) + std::pow(longest, p), 1 / p);
   if (!has_mma_sync(chip) || a.backward) return uneven;
   // Blocks that see as many keys as the others end together: the SMs take whole waves of them.
-  const double of_block = blocks.rows * most * (waves < 1 ? alone : cycles) + start;
-  return std::lerp(uneven, std::max(1.0, std::ceil(waves)) * of_block, evenness(a, blocks));
+  const double whole = std::max(1.0, std::ceil(waves));
+  const double of_block =
+      blocks.rows * most * cycles_per_pair(kernel, a, chip, conditions, waves / whole) + start;
+  return std::lerp(uneven, whole * of_block, evenness(a, blocks));
 }
 
 }  // namespace
