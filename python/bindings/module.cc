@@ -93,7 +93,7 @@ void add_expressions(py::module_& module) {
       "_is_whole_number_of_gpu",
       [](const std::string& name) {
         const DeviceNumber* const number = find_device_number(name);
-        return number != nullptr && number->is_whole;
+        return number == nullptr ? std::nullopt : std::optional(number->is_whole);
       },
       py::arg("name"));
 }
@@ -123,7 +123,7 @@ PYBIND11_MODULE(_core, module) {
   using namespace tilecast::python;
   module.doc() = "Tilecast's library. Use the functions of the package tilecast.";
   module.attr("__version__") = TILECAST_VERSION;
-  module.attr("__commit__") = std::string(built_commit());
+  module.attr("__commit__") = std::string(tilecast::built_commit());
   add_errors();
   add_options(module);
   add_records(module);
