@@ -93,6 +93,18 @@ class Engines(unittest.TestCase):
         with self.assertRaisesRegex(tilecast.InputError, "column 'bacth' is no option"):
             spark.forecast(frame.withColumnRenamed("batch", "bacth"))
 
+    @needs("pyarrow", "pyspark")
+    def test_an_interrupt_ends_the_job_of_spark(self):
+        spark = importlib.import_module("tilecast.spark")
+        session, ended = mock.MagicMock(), threading.Event()
+        frame = session.range.return_value.mapInArrow.return_value
+        frame.collect.side_effect = lambda: ended.wait(60) and []
+        session.sparkContext.statusTracker.return_value.getJobIdsForGroup.side_effect = KeyboardInterrupt
+        with self.assertRaises(KeyboardInterrupt):
+            spark._one_job(session, mock.Mock(sweep_id="0" * 64), [5, 7], mock.Mock(done=0), 1)
+        ended.set()
+        session.sparkContext.cancelJobGroup.assert_called_once_with(f"tilecast-{'0' * 16}-5-2")
+
     @needs("pyarrow", "distributed")
     def test_dask(self):
         self.check("dask", workers=2)
