@@ -150,3 +150,6 @@ def forecast(frame, *, weights=None, calibration=None, **options):
         for table in _together(batches, _ROWS_TOGETHER):
             yield from forecast_table(table, **settings).combine_chunks().to_batches()
     return frame.mapInArrow(forecast_batches, from_arrow_schema(empty.schema))
+
+
+__all__ = ["forecast", "run"]
