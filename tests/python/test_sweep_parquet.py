@@ -1,15 +1,11 @@
 """tilecast.sweep into Parquet: one row for each point, whatever dies, and the same rows by every engine."""
 import glob
-import importlib
 import json
 import os
 import pathlib
-import shutil
-import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 import unittest
 from unittest import mock
@@ -354,88 +350,6 @@ class Sweeps(unittest.TestCase):
     def test_import_loads_no_engine(self):
         program = "import sys, tilecast; print([m for m in ('pyarrow', 'ray', 'pyspark', 'dask', 'optuna', 'typing_extensions') if m in sys.modules])"
         self.assertEqual(subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout, "[]\n")
-
-
-def processes() -> list:
-    """Descendants of this process: ids and command lines."""
-    parents, lines = {}, {}
-    for entry in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            parents[int(entry)] = int(pathlib.Path(f"/proc/{entry}/stat").read_text().rpartition(")")[2].split()[1])
-            lines[int(entry)] = pathlib.Path(f"/proc/{entry}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-        except OSError:
-            continue
-    ours = {os.getpid()}
-    while fresh := {process for process, parent in parents.items() if parent in ours} - ours:
-        ours |= fresh
-    return [(process, lines[process]) for process in sorted(ours)]
-
-
-class Engines(unittest.TestCase):
-    """50,000 rows by each engine, and a worker that is killed meanwhile."""
-    rows, chunk_rows = 50_000, 2_500
-
-    def setUp(self):
-        folder = tempfile.TemporaryDirectory()
-        self.addCleanup(folder.cleanup)
-        self.folder = pathlib.Path(folder.name)
-
-    def kill_one(self, out, line: str, killed: list) -> None:
-        """Ends a process with `line` in its command line once there are two parts."""
-        while len(parts(out)) < 2 and not self.ended:
-            time.sleep(0.02)
-        found = [process for process, text in processes() if line in text]
-        if found and not self.ended:
-            os.kill(found[-1], signal.SIGKILL)
-            killed.append(found[-1])
-
-    def check(self, on: str, line: str, **settings) -> None:
-        rows = many_rows(self.rows)
-        tilecast.sweep(rows, out=self.folder / "local", chunk_rows=self.chunk_rows, quiet=True)
-        self.ended, killed, out = False, [], self.folder / on
-        killer = threading.Thread(target=self.kill_one, args=(out, line, killed))
-        killer.start()
-        try:
-            summary = tilecast.sweep(rows, on=on, out=out, chunk_rows=self.chunk_rows, quiet=True, **settings)
-        finally:
-            self.ended = True
-            killer.join()
-        self.assertEqual(len(killed), 1, f"no process with '{line}' was there to be killed")
-        self.assertEqual((summary.rows, summary.failures), (self.rows, 0))
-        self.assertEqual(parts(out), parts(self.folder / "local"))
-
-    @needs("pyarrow", "ray")
-    def test_ray(self):
-        import ray
-        self.addCleanup(ray.shutdown)
-        self.check("ray", "ray::", workers=2, engine={"num_cpus": 1, "include_dashboard": False})
-        import ray.data
-        rows = {"batch": [1, 2, 3]}
-        data = importlib.import_module("tilecast.ray").forecast(ray.data.from_items([{"batch": batch} for batch in rows["batch"]]), model="gpt2", gpu="H100")
-        found = sorted(data.take_all(), key=lambda row: row["batch"])
-        self.assertEqual([row["latency_s"] for row in found], tilecast.forecast_many(rows, model="gpt2", gpu="H100")["latency_s"])
-
-    @needs("pyarrow", "pyspark")
-    @unittest.skipIf(shutil.which("java") is None, "not installed: Java")
-    def test_spark(self):
-        from pyspark.sql import SparkSession
-        os.environ["PYSPARK_PYTHON"] = sys.executable
-        session = SparkSession.builder.master("local-cluster[2,1,1024]").config("spark.ui.enabled", "false") \
-            .config("spark.ui.showConsoleProgress", "false").config("spark.executorEnv.PYTHONPATH", os.path.dirname(os.path.dirname(tilecast.__file__))).getOrCreate()
-        session.sparkContext.setLogLevel("OFF")
-        self.addCleanup(session.stop)
-        self.check("spark", "pyspark.daemon")
-        spark = importlib.import_module("tilecast.spark")
-        frame = session.createDataFrame([(1,), (2,), (None,)], "batch long")
-        found = spark.forecast(frame, model="gpt2", gpu="H100").collect()
-        expected = tilecast.forecast_many({"batch": [1, 2, None]}, model="gpt2", gpu="H100")["latency_s"]
-        self.assertEqual({row["batch"]: row["latency_s"] for row in found}, dict(zip([1, 2, None], expected)))
-        with self.assertRaisesRegex(tilecast.InputError, "column 'bacth' is no option"):
-            spark.forecast(frame.withColumnRenamed("batch", "bacth"))
-
-    @needs("pyarrow", "distributed")
-    def test_dask(self):
-        self.check("dask", "spawn_main", workers=2)
 
 
 if __name__ == "__main__":

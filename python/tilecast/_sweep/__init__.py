@@ -61,9 +61,6 @@ class SweepSummary:
         table = table.sort_by(_columns.INDEX)
         return table if columns is None else table.select(list(columns))
 
-    def to_dict(self) -> dict:
-        return {name: getattr(self, name) for name in ("out", "rows", "failures", "rejected", "computed_rows", "seconds", "rows_per_s", "first_error")}
-
 
 def _engine(on: str):
     if on not in ENGINES:
