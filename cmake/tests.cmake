@@ -223,7 +223,10 @@ add_test(NAME schemas COMMAND ${SYSTEM_PYTHON} ${PROJECT_SOURCE_DIR}/tests/schem
 set_tests_properties(schemas PROPERTIES LABELS slow)
 if(TARGET tilecast_core)
   add_test(NAME python_package COMMAND ${Python_EXECUTABLE} -m unittest discover -s ${PROJECT_SOURCE_DIR}/tests/python)
-  set_tests_properties(python_package PROPERTIES
+  # Ray, Spark and Dask each start several processes.
+  add_test(NAME python_engines COMMAND ${Python_EXECUTABLE} -m unittest discover -s ${PROJECT_SOURCE_DIR}/tests/python -p engines_test.py)
+  set_tests_properties(python_engines PROPERTIES LABELS slow RUN_SERIAL ON TIMEOUT 900)
+  set_tests_properties(python_package python_engines PROPERTIES
     ENVIRONMENT "PYTHONPATH=${PROJECT_BINARY_DIR}/python;TILECAST_PROGRAM=$<TARGET_FILE:tilecast>")
 else()
   add_test(NAME python_package COMMAND ${CMAKE_COMMAND} -E echo "skipped: the Python package was not built, pybind11 is missing")

@@ -35,6 +35,7 @@ def check_reader(lines):
     for line in ("command forecast MODEL", "command forecast --batch", "command forecast --mode training", "json forecast.latency_s number",
                  "json forecast.kernels[].latency_s number", "warning tight_memory", "python tilecast.forecast_many(table)",
                  "python tilecast.ForecastKeywords.batch", "python tilecast.Forecast.latency_s", "python tilecast.torch.export_graph()",
+                 "python tilecast.SweepSummary.rows", "python tilecast.Exploration.front", "python tilecast.spark.forecast(frame)",
                  "c++ forecast.h Forecaster: Forecast forecast(const ModelRef& model, const GpuRef& gpu, const Request& request) const",
                  "c++ result.h Forecast: int64_t seq", "c++ choices.h enum Zero", "c++ forecast.h ModelRef load_model_ref(const std::string& name_or_path)"):
         assert line in lines, f"the surface lacks '{line}'"

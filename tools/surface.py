@@ -92,6 +92,18 @@ def python_members(tree, module, public):
                     yield from (f"{module}.{node.name}.{member.name}({name})" for name in parameters(member))
 
 
+def results_of(package):
+    """What functions return that are defined in private modules: names that the package imports for its types alone."""
+    for node in ast.walk(ast.parse((package / "__init__.py").read_text(encoding="utf-8"))):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for line in node.body:
+                module = package / line.module if isinstance(line, ast.ImportFrom) and line.level == 1 else None
+                if module is not None and (module / "__init__.py").exists():
+                    names = [alias.name for alias in line.names]
+                    tree = ast.parse((module / "__init__.py").read_text(encoding="utf-8"))
+                    yield from python_members(tree, "python tilecast", lambda name, names=names: name in names)
+
+
 def python():
     """What `import tilecast` exports, with keywords and attributes of results, and what its other modules export."""
     for path in sorted((ROOT / "python/tilecast").rglob("*.py")):
@@ -106,6 +118,7 @@ def python():
             continue
         yield from (f"{module}.{name}" for name in exported)
         yield from python_members(tree, module, lambda name, names=exported: name in names)
+    yield from results_of(ROOT / "python/tilecast")
     stubs = ast.parse((ROOT / "python/tilecast/_core.pyi").read_text(encoding="utf-8"))
     yield from python_members(stubs, "python tilecast", lambda name: not name.startswith("_"))
 

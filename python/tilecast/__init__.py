@@ -90,7 +90,7 @@ def sweep(spec, *, on=None, out=None, **options):
     out: a path or URI that pyarrow.fs knows; all workers must see it. One that a killed run left is continued; one of another question is
         an InputError. Parts are part-00000.parquet, ..., each complete; `_SUCCESS` is there when all are. The types and units of columns
         are in the metadata of the fields.
-    filesystem: of `out`, in place of the one that it names. workers: threads, or tasks at once; None: all cores.
+    filesystem: of `out`, in place of the one that it names. workers: threads, or tasks at once; None: all cores, or as Spark's configuration says.
     chunk_rows: rows of a part, and of what a killed worker loses. weights, calibration: paths that all workers must see.
     engine: a dict of settings of the engine: see tilecast.ray.run, tilecast.spark.run, tilecast.dask.run.
     quiet: no progress on standard error. options: columns with one value.

@@ -6,6 +6,8 @@ from typing import Any, Literal, Union, overload
 from typing_extensions import TypedDict, Unpack
 
 __version__: str
+__commit__: str
+"""The first digits of the commit that was built, "+changes" behind them where files differed from it; "": not known."""
 
 def _run_program(words: Sequence[bytes]) -> int: ...
 
@@ -127,6 +129,8 @@ class Gpu:
 def options(function: str = "forecast") -> Sequence[Option]: ...
 def default_forecaster() -> Forecaster: ...
 def _evaluate(text: str, values: Mapping[str, float], where: str) -> float: ...
+def _names_in(text: str, where: str) -> list[str]: ...
+def _is_whole_number_of_gpu(name: str) -> Union[bool, None]: ...
 def load_model(name_or_path: str) -> Model: ...
 def model_from_text(text: str, name: str) -> Model: ...
 def load_gpu(gpu: GpuLike) -> Gpu: ...
@@ -2756,6 +2760,29 @@ class TracedOperator(Record):
     carried: Interval | None
     """what a call takes on the other GPU [s]"""
 
+class TracedMemoryUse(Record):
+    """Memory by the trace's events, beside what Tilecast says of the same operators."""
+    of_host: bool
+    """of the host: no GPU's was recorded"""
+    peak_bytes: int
+    """most that tensors had [bytes]"""
+    reserved_bytes: int
+    """most that PyTorch's allocator held; 0: of the host [bytes]"""
+    held_bytes: int
+    """in use when the trace begins, as parameters are [bytes]"""
+    results_bytes: int
+    """taken in the trace and in use at the peak [bytes]"""
+    workspace_bytes: int
+    """most that one operator took and gave back [bytes]"""
+    model_reserved_bytes: int
+    """what Tilecast's model of PyTorch's allocator holds for the same requests; 0: of the host [bytes]"""
+    model_weights_bytes: int
+    """weights of the operators of a step; 0: the trace does not tell them from other tensors [bytes]"""
+    known_results_bytes: int
+    """part of the results whose operators are known [bytes]"""
+    model_results_bytes: int
+    """the same part by the sizes of these operators' results [bytes]"""
+
 class CarriedTrace(Record):
     """The trace on another GPU."""
     gpu: str
@@ -2831,6 +2858,8 @@ class TraceReport(Record):
     """that a CUDA graph launched"""
     operators: list[TracedOperator]
     """the one that takes longest first"""
+    should_take: Interval | None
+    """sum of the operators' forecasts on this GPU, where nothing was measured [s]"""
     gain_s: float
     """what the slow ones would save at their forecast times [s]"""
     forecast_share: float
@@ -2841,6 +2870,8 @@ class TraceReport(Record):
     """most that tensors had of one GPU's memory; 0: the trace does not state it [bytes]"""
     memory_reserved_bytes: int
     """most that PyTorch's allocator held of it [bytes]"""
+    memory: TracedMemoryUse | None
+    """by its events (profile_memory=True), beside Tilecast's models"""
     carried: CarriedTrace | None
     """the trace on another GPU, or with another batch or dtype"""
     assumptions: list[str]

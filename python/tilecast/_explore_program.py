@@ -5,26 +5,32 @@ import argparse
 import json
 import sys
 
-from . import Error
+from . import Error, InputError
+
+
+def _object(text: str) -> dict:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise InputError(f"--engine: expected a JSON object, found '{text}'")
+    return value
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="tilecast explore",
-                                     description="Searches designs of a GPU or accelerator; docs/guide/explore_devices.md describes the spec.")
-    parser.add_argument("spec", metavar="SPEC", help="JSON file")
-    parser.add_argument("--objective", action="append", metavar="EXPRESSION", help="several times: a front; 'max:...' is maximized")
-    parser.add_argument("--designs", type=int, default=400, metavar="N", help="designs to ask for (400)")
-    parser.add_argument("--batch", type=int, default=50, metavar="N", help="designs at a time (50)")
-    parser.add_argument("--sampler", choices=("nsga2", "tpe", "random"), help="nsga2 with several objectives, else tpe")
-    parser.add_argument("--seed", type=int, default=0, metavar="N")
-    parser.add_argument("--state", metavar="FOLDER", help="keeps the batches: a run that was killed continues")
-    parser.add_argument("-o", "--output", metavar="FILE", help="all designs: .parquet, .csv or .json")
-    parser.add_argument("--format", choices=("table", "csv", "json"), default="table", help="of the front, on standard output")
-    parser.add_argument("--rows", type=int, default=20, metavar="N", help="of the table (20)")
-    parser.add_argument("--on", choices=("local", "ray", "spark", "dask"), default="local", help="who does the forecasts (local)")
-    parser.add_argument("--workers", type=int, metavar="N", help="threads, or tasks at once")
-    parser.add_argument("--engine", metavar="JSON", default="{}", help='settings of the engine: {"address": "auto"}')
-    parser.add_argument("--quiet", action="store_true", help="no progress on standard error")
+    """What the program passes on. It has checked words and numbers, and tilecast.explore has the defaults."""
+    parser = argparse.ArgumentParser(prog="tilecast explore", argument_default=argparse.SUPPRESS)
+    parser.add_argument("spec", metavar="SPEC")
+    parser.add_argument("--objective", action="append", dest="objectives")
+    for name in ("designs", "batch", "seed", "workers"):
+        parser.add_argument(f"--{name}", type=int)
+    for name in ("sampler", "state", "on", "engine"):
+        parser.add_argument(f"--{name}")
+    parser.add_argument("-o", "--output", default="")
+    parser.add_argument("--format", choices=("table", "csv", "json"), default="table")
+    parser.add_argument("--rows", type=int, default=20)
+    parser.add_argument("--quiet", action="store_true", default=False)
     return parser
 
 
@@ -61,9 +67,11 @@ def _explore(arguments) -> int:
 
     def show(asked, designs):
         print(f"tilecast: {asked} of {designs} designs", file=sys.stderr)
-    found = explore(arguments.spec, objectives=arguments.objective, designs=arguments.designs, batch=arguments.batch,
-                    sampler=arguments.sampler, seed=arguments.seed, state=arguments.state, on=arguments.on, workers=arguments.workers,
-                    engine=json.loads(arguments.engine), show=None if arguments.quiet else show)
+    own = ("spec", "output", "format", "rows", "quiet")
+    settings = {name: value for name, value in vars(arguments).items() if name not in own}
+    if "engine" in settings:
+        settings["engine"] = _object(settings["engine"])
+    found = explore(arguments.spec, show=None if arguments.quiet else show, **settings)
     if arguments.output:
         write_table(found.designs, arguments.output)
     if not found.front.num_rows:

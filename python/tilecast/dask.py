@@ -58,3 +58,6 @@ def forecast(frame, *, weights=None, calibration=None, **options):
     def forecast_partition(part):
         return forecast_table(pyarrow.Table.from_pandas(part, preserve_index=False), **settings).to_pandas()
     return frame.map_partitions(forecast_partition, meta=forecast_partition(frame._meta))
+
+
+__all__ = ["forecast", "run"]

@@ -67,3 +67,6 @@ def forecast(dataset, *, batch_size=65_536, weights=None, calibration=None, **op
     def forecast_batch(table):
         return forecast_table(table, weights=str(weights or ""), calibration=str(calibration or ""), **options)
     return dataset.map_batches(forecast_batch, batch_format="pyarrow", batch_size=batch_size)
+
+
+__all__ = ["forecast", "run"]

@@ -81,20 +81,27 @@ def _one_job(session, job, chunks, progress, threads):
     places = session.range(0, len(chunks), 1, len(chunks))
     collected = _Collected(places.mapInArrow(_chunk_runner(job, chunks, threads), _REPORTS), group)
     before = progress.done
-    while collected.thread.is_alive():
-        collected.thread.join(_BETWEEN_POLLS_S)
-        done = min(_finished_tasks(context, group), len(chunks))
-        progress.at(before + sum(job.points_in(chunk) for chunk in chunks[:done]))
+    try:
+        while collected.thread.is_alive():
+            collected.thread.join(_BETWEEN_POLLS_S)
+            done = min(_finished_tasks(context, group), len(chunks))
+            progress.at(before + sum(job.points_in(chunk) for chunk in chunks[:done]))
+    except BaseException:  # Ctrl-C: Spark would go on with a job that nobody waits for
+        context.cancelJobGroup(group)
+        raise
     return [Report(**row.asDict()) for row in collected.rows], collected.error
 
 
 def run(job, chunks, progress, workers=None, *, threads=1, **settings):
     """Yields the reports of the chunks when all are done. Called by tilecast.sweep, whose `engine` gives the keywords.
 
-    It uses the active session; where there is none, settings (`{"spark.master": "spark://host:7077"}`) make one. workers: not used, as
+    It uses the active session; where there is none, settings (`{"spark.master": "spark://host:7077"}`) make one. workers: InputError, as
     Spark's configuration says how many tasks run. threads: of a task; with more than 1 set `spark.task.cpus` to the same.
     """
+    from ._errors import InputError
     from ._sweep.job import part_name, read_report
+    if workers is not None:
+        raise InputError("`workers`: how many tasks run is Spark's configuration (spark.executor.instances, spark.cores.max); leave it out")
     session, error = _session(settings), None
     for _ in range(_JOBS):
         reports, error = _one_job(session, job, chunks, progress, threads)
@@ -143,3 +150,6 @@ def forecast(frame, *, weights=None, calibration=None, **options):
         for table in _together(batches, _ROWS_TOGETHER):
             yield from forecast_table(table, **settings).combine_chunks().to_batches()
     return frame.mapInArrow(forecast_batches, from_arrow_schema(empty.schema))
+
+
+__all__ = ["forecast", "run"]

@@ -29,7 +29,8 @@ CREATE TABLE NVTX_EVENTS (start INTEGER NOT NULL, end INTEGER, eventType INTEGER
 """
 COPY_KINDS = {"HtoD": 1, "DtoH": 2, "DtoD": 8, "HtoH": 9, "PtoP": 10}
 PUSH_POP_RANGE = 59
-PROCESS = 1 << 24
+# globalPid: hardware, virtual machine, process; globalTid has the thread in its lowest 24 bits.
+PROCESS = 1 << 56 | 1 << 48 | 4242 << 24
 
 
 class Export:

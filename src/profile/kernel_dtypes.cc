@@ -1,7 +1,11 @@
 // Dtypes of operators from the names of their kernels, for traces that state sizes alone.
 
+#include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "profile/aten.h"
@@ -9,6 +13,16 @@
 
 namespace tilecast {
 namespace {
+
+/// Whether the operands are of a dtype that no graph has (fp64), or that no argument of an operator
+/// names (fp8 and less, whose products also have scales).
+bool is_of_other_dtype(std::string_view kernel) {
+  constexpr std::string_view kMarks[] = {"double", "f64f64", "dgemm",  "d884gemm", "_ddd_", "e4m3",
+                                         "e5m2",   "fp8",    "Float8", "_qq",      "e2m1",  "fp4"};
+  return std::any_of(std::begin(kMarks), std::end(kMarks), [&](std::string_view mark) {
+    return kernel.find(mark) != std::string_view::npos;
+  });
+}
 
 /// Of libraries' kernels, which state their operands first; the first mark that is found counts.
 std::optional<DType> dtype_of_library(std::string_view kernel) {
@@ -24,6 +38,7 @@ std::optional<DType> dtype_of_library(std::string_view kernel) {
 }
 
 std::optional<DType> dtype_of_kernel(std::string_view kernel) {
+  if (is_of_other_dtype(kernel)) return std::nullopt;
   if (const std::optional<DType> dtype = dtype_of_library(kernel)) return dtype;
   return hints_of(kernel).dtype;
 }

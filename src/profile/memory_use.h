@@ -13,7 +13,8 @@
 
 namespace tilecast {
 
-/// nullopt: the trace has no events of memory. Of the GPU that had most in use, else of the host.
+/// nullopt: the trace has no events of memory, or some that contradict each other (more memory than
+/// any device has). Of the GPU that had most in use, else of the host.
 std::optional<TracedMemoryUse> memory_use(const ProfilerTrace& trace,
                                           const std::vector<OperatorGroup>& groups);
 

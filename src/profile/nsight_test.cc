@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -77,20 +79,22 @@ INSERT INTO StringIds VALUES (1, 'nvjet_tst_192x192_64x4_1x2_h_bz_coopB_TNN'), (
 )";
 
 /// Two products of a step, a copy, and a kernel of another process with the same correlation.
+/// Global ids hold hardware, virtual machine and process above the thread's 24 bits: those of the
+/// other process, on hardware 255, are negative.
 std::string two_products_of_nsight() {
   return sqlite_of(std::string(kTables) + R"(
-INSERT INTO NVTX_EVENTS VALUES (90000, 170000, 59, NULL, 16777217, 5),
- (100000, 130000, 59, 'aten::mm, seq = 0, op_id = 1, sizes = [[4096, 1024], [1024, 2048]]', 16777217,
-  NULL), (101000, NULL, 34, 'mark', 16777217, NULL),
- (125000, 135000, 59, 'aten::mm, op_id = 2, sizes = [[4096, 1024], [1024, 2048]]', 16777217, NULL);
-INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (110000, 115000, 1, 16777217, 11, 3, 0),
- (128000, 132000, 1, 16777217, 12, 3, 0), (140000, 142000, 1, 16777217, 13, 4, 0),
- (143000, 144000, 1, 33554433, 12, 3, 0);
+INSERT INTO NVTX_EVENTS VALUES (90000, 170000, 59, NULL, 0x0101000001000001, 5),
+ (100000, 130000, 59, 'aten::mm, seq = 0, op_id = 1, sizes = [[4096, 1024], [1024, 2048]]', 0x0101000001000001,
+  NULL), (101000, NULL, 34, 'mark', 0x0101000001000001, NULL),
+ (125000, 135000, 59, 'aten::mm, op_id = 2, sizes = [[4096, 1024], [1024, 2048]]', 0x0101000001000001, NULL);
+INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (110000, 115000, 1, 0x0101000001000001, 11, 3, 0),
+ (128000, 132000, 1, 0x0101000001000001, 12, 3, 0), (140000, 142000, 1, 0x0101000001000001, 13, 4, 0),
+ (143000, 144000, 1, 0xFF01000002000001, 12, 3, 0);
 INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
- (120000, 150000, 0, 1, 7, 11, 16777216, 1, 2, 8, 2, 1, 128, 1, 1, 32, 0, 0, NULL),
- (152000, 182000, 0, 1, 7, 12, 16777216, 1, 2, 8, 2, 1, 128, 1, 1, 32, 0, 0, NULL),
- (200000, 201000, 0, 1, 7, 12, 33554432, 2, 2, 1, 1, 1, 32, 1, 1, 32, 0, 0, NULL);
-INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (190000, 191000, 0, 7, 13, 16777216, 4096, 1);
+ (120000, 150000, 0, 1, 7, 11, 0x0101000001000000, 1, 2, 8, 2, 1, 128, 1, 1, 32, 0, 0, NULL),
+ (152000, 182000, 0, 1, 7, 12, 0x0101000001000000, 1, 2, 8, 2, 1, 128, 1, 1, 32, 0, 0, NULL),
+ (200000, 201000, 0, 1, 7, 12, 0xFF01000002000000, 2, 2, 1, 1, 1, 32, 1, 1, 32, 0, 0, NULL);
+INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (190000, 191000, 0, 7, 13, 0x0101000001000000, 4096, 1);
 )");
 }
 
@@ -126,6 +130,25 @@ TEST(NsightTrace, DtypesAreThoseOfTheKernelsNames) {
   ASSERT_EQ(groups[0].work.kernels.size(), 1u);
   EXPECT_EQ(groups[0].work.kernels[0].dtype, DType::kBf16);
   EXPECT_EQ(groups[0].work.kernels[0].flops, int64_t{2} * 4096 * 1024 * 2048);
+}
+
+TEST(NsightTrace, DtypesThatNoArgumentNamesAreNotGuessed) {
+  for (const std::string kernel :
+       {"cutlass_80_tensorop_d884gemm_64x64_16x4_tn_align1", "void gemv2T_kernel<int, double>",
+        "sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", "nvjet_qqtst_128x128_128x6_2x1_v_bz_TNT"}) {
+    std::string content = kTables;
+    const std::string known = "nvjet_tst_192x192_64x4_1x2_h_bz_coopB_TNN";
+    content.replace(content.find(known), known.size(), kernel);
+    const ProfilerTrace trace = parse_profiler_trace(sqlite_of(content + R"(
+INSERT INTO NVTX_EVENTS VALUES (100, 130, 59, 'aten::mm, sizes = [[64, 64], [64, 64]]', 1, NULL);
+INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (110, 115, 1, 1, 11, 3, 0);
+INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES
+ (120, 150, 0, 1, 7, 11, 0, 1, 2, 8, 2, 1, 128, 1, 1, 32, 0, 0, NULL);)"),
+                                                     "t.sqlite");
+    ASSERT_EQ(trace.events.size(), 1u);
+    EXPECT_GE(trace.events[0].call, 0);
+    EXPECT_FALSE(trace.typed_by_kernels) << kernel;
+  }
 }
 
 TEST(NsightTrace, ConvolutionsWithoutTheirStridesAreNotGuessed) {
@@ -173,12 +196,45 @@ TEST(NsightTrace, OtherFilesAreRefused) {
 }
 
 TEST(NsightTrace, DamagedPagesGiveWhatIsBeforeThem) {
-  std::string content = two_products_of_nsight();
-  // The last pages are those of the last table; nothing that was read before is lost.
-  std::fill(content.end() - 512, content.end(), '\x77');
-  const ProfilerTrace trace = parse_profiler_trace(content, "t.sqlite");
-  EXPECT_TRUE(trace.cut_off || !trace.events.empty());
+  const std::string content = two_products_of_nsight();
+  const auto damaged = [&](const std::string& text) {
+    std::string changed = content;
+    const size_t at = changed.find(text);
+    EXPECT_NE(at, std::string::npos);
+    constexpr size_t kPage = 512;
+    const auto page = changed.begin() + static_cast<std::ptrdiff_t>(at / kPage * kPage);
+    std::fill(page, page + kPage, '\x77');
+    return parse_profiler_trace(changed, "t.sqlite");
+  };
+  // The page of the ranges: what was read before is kept.
+  const ProfilerTrace ranges = damaged("aten::mm, seq = 0");
+  EXPECT_TRUE(ranges.cut_off);
+  EXPECT_EQ(ranges.events.size(), 4u);
+  EXPECT_EQ(ranges.runtime.size(), 4u);
+  EXPECT_TRUE(ranges.operators.empty());
+  // That of the names: times are kept.
+  const ProfilerTrace names = damaged("nvjet_tst_192x192");
+  EXPECT_TRUE(names.cut_off);
+  EXPECT_EQ(names.events.size(), 4u);
   expect_error(content.substr(0, content.size() - 1024), "damaged SQLite file");
+}
+
+TEST(NsightTrace, ComputedColumnsDoNotRun) {
+  // abs() of the least number fails where it is computed, and so does a blob beyond the limit.
+  const ProfilerTrace trace = parse_profiler_trace(
+      sqlite_of(R"(CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start INTEGER, end INTEGER,
+ least INTEGER);
+INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (1, 2, 0x8000000000000000),
+ (3, 4, 0x8000000000000000);
+ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME ADD COLUMN nameId AS (abs(least));
+ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME ADD COLUMN correlationId
+ AS (length(replace(hex(zeroblob(40000000)), '0', 'ab')));
+ALTER TABLE CUPTI_ACTIVITY_KIND_RUNTIME ADD COLUMN other AS (abs(least));
+CREATE INDEX byend ON CUPTI_ACTIVITY_KIND_RUNTIME (end, start);)"),
+      "t.sqlite");
+  EXPECT_FALSE(trace.cut_off);
+  ASSERT_EQ(trace.runtime.size(), 2u);
+  EXPECT_EQ(trace.runtime[0].correlation, -1);
 }
 
 TEST(NsightTrace, ColumnsOfAnyContentAreTaken) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <exception>
 
 #include "base/budget.h"
 #include "base/fail.h"
@@ -69,25 +70,84 @@ class Statement {
   int code_;
 };
 
+/// Ends SQLite's work where the thread's budget is over, also within one row.
+class BudgetWatch {
+ public:
+  explicit BudgetWatch(sqlite3* file) : file_(file) {
+    constexpr int kInstructions = 1000;  // some microseconds
+    sqlite3_progress_handler(file_, kInstructions, &BudgetWatch::look, this);
+  }
+  ~BudgetWatch() { sqlite3_progress_handler(file_, 0, nullptr, nullptr); }
+  BudgetWatch(const BudgetWatch&) = delete;
+  BudgetWatch& operator=(const BudgetWatch&) = delete;
+
+  /// Throws what ended the work.
+  void rethrow() const {
+    if (error_) std::rethrow_exception(error_);
+  }
+
+ private:
+  /// SQLite is C: no exception may pass through it.
+  static int look(void* watch) {
+    try {
+      go_on("reading a profiler trace");
+      return 0;
+    } catch (...) {
+      static_cast<BudgetWatch*>(watch)->error_ = std::current_exception();
+      return 1;
+    }
+  }
+
+  sqlite3* file_;
+  std::exception_ptr error_;
+};
+
+/// The columns whose values are in the file. Those that are computed (hidden: 2, and 3 where the
+/// value is stored, too) are left out: reading one would run its expression.
+std::vector<std::string> stored_columns(sqlite3* file, const std::string& table) {
+  constexpr size_t kName = 1, kHidden = 6;
+  std::vector<std::string> names;
+  Statement columns(file, "PRAGMA main.table_xinfo(" + quoted_name(table) + ")");
+  while (columns.valid() && columns.next()) {
+    const SqliteRow row(columns.get());
+    if (row.number(kHidden, -1) == 0) names.emplace_back(row.text(kName));
+  }
+  return names;
+}
+
+/// Reads these columns, NULL in place of those that the table lacks, in the order of the table: an
+/// index may be one of expressions.
+std::string select_of(sqlite3* file, const std::string& table,
+                      const std::vector<std::string_view>& columns) {
+  const std::vector<std::string> stored = stored_columns(file, table);
+  std::string list;
+  for (const std::string_view column : columns) {
+    const bool is_there = std::find(stored.begin(), stored.end(), column) != stored.end();
+    list += list.empty() ? "" : ", ";
+    list += is_there ? quoted_name(std::string(column)) : "NULL";
+  }
+  return "SELECT " + list + " FROM main." + quoted_name(table) + " NOT INDEXED";
+}
+
 }  // namespace
 
 bool SqliteRow::has(size_t column) const {
-  return places_[column] >= 0 && sqlite3_column_type(statement_, places_[column]) != SQLITE_NULL;
+  return sqlite3_column_type(statement_, static_cast<int>(column)) != SQLITE_NULL;
 }
 
 int64_t SqliteRow::number(size_t column, int64_t fallback) const {
-  if (places_[column] < 0 || sqlite3_column_type(statement_, places_[column]) != SQLITE_INTEGER)
-    return fallback;
-  return sqlite3_column_int64(statement_, places_[column]);
+  const int place = static_cast<int>(column);
+  if (sqlite3_column_type(statement_, place) != SQLITE_INTEGER) return fallback;
+  return sqlite3_column_int64(statement_, place);
 }
 
 std::string_view SqliteRow::text(size_t column) const {
-  if (places_[column] < 0 || sqlite3_column_type(statement_, places_[column]) != SQLITE_TEXT)
-    return {};
-  const unsigned char* text = sqlite3_column_text(statement_, places_[column]);
+  const int place = static_cast<int>(column);
+  if (sqlite3_column_type(statement_, place) != SQLITE_TEXT) return {};
+  const unsigned char* text = sqlite3_column_text(statement_, place);
   if (text == nullptr) return {};
   return {reinterpret_cast<const char*>(text),
-          static_cast<size_t>(sqlite3_column_bytes(statement_, places_[column]))};
+          static_cast<size_t>(sqlite3_column_bytes(statement_, place))};
 }
 
 void SqliteFile::Close::operator()(sqlite3* file) const { sqlite3_close_v2(file); }
@@ -113,15 +173,16 @@ void SqliteFile::connect(const std::string& uri) {
 }
 
 void SqliteFile::prepare() {
+  BudgetWatch watch(file_.get());
   // A few MB of pages are kept; damaged cells are looked for.
   for (const char* pragma : {"PRAGMA cell_size_check=ON", "PRAGMA mmap_size=0",
                              "PRAGMA cache_size=-4096", "PRAGMA query_only=ON"})
     sqlite3_exec(file_.get(), pragma, nullptr, nullptr, nullptr);
   Statement names(file_.get(), "SELECT name FROM sqlite_schema WHERE type='table' AND rootpage>0");
-  const std::vector<int> places = {0};
   constexpr size_t kMostTables = 10'000;
   while (names.valid() && names.next() && tables_.size() < kMostTables)
-    tables_.emplace_back(SqliteRow(names.get(), places).text(0));
+    tables_.emplace_back(SqliteRow(names.get()).text(0));
+  watch.rethrow();
   if (!names.valid() || !names.ended())
     fail_input(name_, "damaged SQLite file: its list of tables cannot be read");
 }
@@ -154,20 +215,17 @@ bool SqliteFile::has_table(const std::string& table) const {
 bool SqliteFile::for_each_row(const std::string& table,
                               const std::vector<std::string_view>& columns,
                               const std::function<void(const SqliteRow&)>& work) const {
-  Statement rows(file_.get(), "SELECT * FROM main." + quoted_name(table));
+  BudgetWatch watch(file_.get());
+  Statement rows(file_.get(), select_of(file_.get(), table, columns));
+  watch.rethrow();
   if (!rows.valid()) return false;
-  std::vector<int> places(columns.size(), -1);
-  for (int i = 0; i < sqlite3_column_count(rows.get()); ++i) {
-    const char* name = sqlite3_column_name(rows.get(), i);
-    const auto found = std::find(columns.begin(), columns.end(), name == nullptr ? "" : name);
-    if (found != columns.end()) places[static_cast<size_t>(found - columns.begin())] = i;
-  }
   int64_t count = 0;
   while (rows.next()) {
     Budget::here().allow(kTraceEvents, ++count, name_);
-    work(SqliteRow(rows.get(), places));
+    work(SqliteRow(rows.get()));
     go_on("reading a profiler trace");
   }
+  watch.rethrow();
   return rows.ended();
 }
 

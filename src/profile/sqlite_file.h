@@ -1,8 +1,9 @@
 #pragma once
 
 // Tables of an SQLite file that nobody vouches for. Nothing in the file runs: views, triggers and
-// virtual tables are off, and rows have a limit. The library is SQLite's own; a reader of the
-// format by hand was ruled out, as damaged files are what that library is fuzzed with.
+// virtual tables are off, columns that expressions compute are not read, and rows have a limit. The
+// library is SQLite's own; a reader of the format by hand was ruled out, as damaged files are what
+// that library is fuzzed with.
 
 #include <cstdint>
 #include <filesystem>
@@ -20,8 +21,7 @@ namespace tilecast {
 /// A row, with the columns that were asked for.
 class SqliteRow {
  public:
-  SqliteRow(sqlite3_stmt* statement, const std::vector<int>& places)
-      : statement_(statement), places_(places) {}
+  explicit SqliteRow(sqlite3_stmt* statement) : statement_(statement) {}
   /// Whether the table has the column, and the row a value in it.
   bool has(size_t column) const;
   /// A whole number; `fallback` where there is none.
@@ -31,7 +31,6 @@ class SqliteRow {
 
  private:
   sqlite3_stmt* statement_;
-  const std::vector<int>& places_;
 };
 
 class SqliteFile {
@@ -42,8 +41,8 @@ class SqliteFile {
   static SqliteFile of_memory(std::string_view content, std::string name);
 
   bool has_table(const std::string& table) const;
-  /// Calls `work` for each row of a table, in the file's order; columns that the table lacks are
-  /// empty. False where the file is damaged: the rows before were passed.
+  /// Calls `work` for each row of a table, in the file's order; columns that the table lacks, or
+  /// computes, are empty. False where the file is damaged: the rows before were passed.
   bool for_each_row(const std::string& table, const std::vector<std::string_view>& columns,
                     const std::function<void(const SqliteRow&)>& work) const;
 

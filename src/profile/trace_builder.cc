@@ -138,7 +138,7 @@ void TraceBuilder::add_memory(const RawEvent& event) {
                                     host ? -1 : narrow(whole(event.device_id, 0)),
                                     thread_of(event)});
   Budget::here().allow(kTraceEvents, static_cast<int64_t>(trace_.memory_events.size()), name_);
-  if (host) return;
+  if (host || allocated >= kMostBytes || reserved >= kMostBytes) return;
   TracedMemory& memory = trace_.memory;
   memory.allocated_bytes = std::max(memory.allocated_bytes, allocated);
   memory.reserved_bytes = std::max(memory.reserved_bytes, reserved);

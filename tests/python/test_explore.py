@@ -48,7 +48,7 @@ class Explore(unittest.TestCase):
         designs = self.found.designs.to_pylist()
         self.assertGreater(sum(not row["feasible"] for row in designs), 0)
         for row in designs:
-            met = row["area_mm2"] <= 814 and (row["chat_tpot_s"] is None or row["chat_tpot_s"] <= 0.02)
+            met = row["area_mm2"] <= 814 and (row["chat_tpot_s"] is None or row["chat_tpot_s"] < 0.02)
             self.assertEqual(row["feasible"], met and row["time"] is not None, row)
             self.assertEqual(row["feasible"], row["error"] is None)
         feasible = [(row["time"], row["area_mm2"]) for row in designs if row["feasible"]]
@@ -109,6 +109,52 @@ class Explore(unittest.TestCase):
         row = tilecast.explore(spec, designs=3, batch=3).designs.to_pylist()[0]
         self.assertAlmostEqual(row["cost"], row["time"] / 3600 * row["area_mm2"] / 100, delta=1e-9 * row["cost"])
 
+    def test_less_is_not_less_or_equal(self):
+        for limit, met in (("sm_count < 100", False), ("100 > sm_count", False), ("sm_count <= 100", True), ("100 >= sm_count", True),
+                           ("sm_count < 101", True), ("f1_fits > 1", False), ("f1_fits >= 1", True)):
+            spec = {"device": "H100", "parameters": {"sm_count": [100]}, "limits": limit, "forecasts": [{"model": "gpt2"}]}
+            row = tilecast.explore(spec, designs=1, batch=1).designs.to_pylist()[0]
+            self.assertEqual((row["feasible"], row["error"]), (met, None if met else f"misses {limit}"))
+
+    def test_ranges_are_those_of_sweeps(self):
+        """Whole numbers are those of the device that are, and ranges of whole numbers."""
+        from tilecast._explore import spec as explored
+        for name, entry, whole in (("sm_count", {"from": 64, "to": 208}, True), ("memory_bytes", {"from": 40e9, "to": 200e9}, True),
+                                   ("memory_bytes_per_s", {"from": 10**12, "to": 8 * 10**12}, False), ("a", {"from": 1, "to": 4}, True),
+                                   ("a", {"from": 1, "to": 4, "step": 0.5}, False), ("a", {"from": 1, "to": 4.5}, False),
+                                   ("sm_count", {"from": 1, "to": 4.5, "sets": False}, False), ("a", {"from": 1, "to": 4, "type": "number"}, False)):
+            self.assertEqual(explored._parameter(name, entry, "x").whole, whole, (name, entry))
+        spec = {"device": "H100", "parameters": {"sm_count": {"from": 64, "to": 208}, "memory_bytes": {"from": 40e9, "to": 200e9, "scale": "log2"},
+                                                 "a": {"from": 0, "to": 5, "step": 2, "sets": False}}, "forecasts": [{"model": "gpt2"}]}
+        designs = tilecast.explore(spec, designs=20, batch=20, sampler="random").designs.to_pylist()
+        self.assertEqual([row["error"] for row in designs], [None] * 20)
+        self.assertEqual({row["a"] for row in designs}, {0, 2, 4})
+
+    def test_a_design_without_a_value_ends_no_search(self):
+        """The quotient has no value for one of three designs, whether it is an objective, a limit or a definition."""
+        base = {"device": "H100", "parameters": {"n": {"choices": [0, 1, 2], "sets": False}}, "forecasts": [{"model": "gpt2"}]}
+        for change in ({"objectives": ["time / n"]}, {"limits": "time / n < 1e9"}, {"limits": "1 / n < 9"}, {"definitions": {"m": "1 / n"}},
+                       {"numbers": {"memory_bytes": "24e9 / n"}}, {"forecasts": [{"model": "gpt2", "batch": "= ceil(1 / n)"}]}):
+            designs = tilecast.explore({**base, **change}, designs=20, batch=20, sampler="random").designs.to_pylist()
+            self.assertEqual({row["n"]: row["feasible"] for row in designs}, {0: False, 1: True, 2: True}, change)
+            self.assertRegex(next(row["error"] for row in designs if row["n"] == 0), "divides by zero")
+
+    def test_a_search_becomes_longer(self):
+        """Also one whose designs are no multiple of the batch, and it is then the same as a long one."""
+        with tempfile.TemporaryDirectory() as folder:
+            few = tilecast.explore(SPEC, designs=30, batch=20, seed=3, state=folder)
+            self.assertEqual(few.designs["device"].to_pylist(), self.found.designs["device"].to_pylist()[:few.designs.num_rows])
+            self.assertLess(few.designs.num_rows, 31)
+            self.assertEqual(tilecast.explore(SPEC, designs=40, batch=20, seed=3, state=folder).designs, self.found.designs)
+            self.assertEqual(tilecast.explore(SPEC, designs=30, batch=20, seed=3, state=folder).designs, few.designs)
+
+    def test_defaults_are_the_same_in_the_help(self):
+        import inspect
+        text = subprocess.run([sys.executable, "-m", "tilecast", "explore", "--help"], capture_output=True, text=True).stdout
+        keywords = inspect.signature(tilecast.explore).parameters
+        for name in ("designs", "batch", "seed", "on"):
+            self.assertRegex(text, rf"--{name} [^\[]*\[{keywords[name].default}\]")
+
     def test_wrong_specs(self):
         for spec, message in (
                 (changed(objective="time"), "the spec: unknown key 'objective'; known: device, parameters, numbers, definitions"),
@@ -116,18 +162,43 @@ class Explore(unittest.TestCase):
                 (changed(parameters={"sm count": [1]}), "parameters: 'sm count': expected a name of letters"),
                 (changed(parameters={"a": {"from": 2, "to": 1}}), "parameters: 'a': 'from' 2 is more than 'to' 1"),
                 (changed(parameters={"a": {"from": 2}}), "parameters: 'a': 'to': expected a number, found null"),
-                (changed(parameters={"a": {"from": 0, "to": 1, "log": True}}), "'log' needs a range above 0"),
+                (changed(parameters={"a": {"from": 0, "to": 1, "scale": "log2"}}), "'scale' log2 needs a range above 0"),
                 (changed(parameters={"a": {"form": 0, "to": 1}}), "parameters: 'a': unknown key 'form'"),
                 (changed(limits=["area_mm2"]), "limits: 'area_mm2': expected EXPRESSION <= EXPRESSION"),
-                (changed(limits=["area <= 3"]), "limits.*area"),
+                (changed(limits=["area <= 3"]), "limits: 'area <= 3': unknown name 'area'; did you mean 'area_mm2'"),
+                (changed(limits=5), "'limits': expected an expression, or a list of them, found 5"),
+                (changed(limits=["(area_mm2 <= 3)"]), "limits.*area_mm2"),
+                (changed(numbers=["a"]), r"'numbers': expected an object of names with expressions, found \["),
+                (changed(numbers={"memory_bytes": None}), "numbers: 'memory_bytes': expected an expression, found null"),
+                (changed(numbers={"memory_bytes": "stack * 3"}), "numbers: 'memory_bytes': unknown name 'stack'; did you mean 'stacks'"),
+                (changed(definitions={"a": "b", "b": "1"}), "definitions: 'a': unknown name 'b'"),
+                (changed(definitions={"stacks": "1"}), "definitions: 'stacks': the name is taken"),
+                (changed(definitions={"time": "1"}), "definitions: 'time': the name is taken"),
+                (changed(definitions={"chat_tpot_s": "1"}), "definitions: 'chat_tpot_s': the name is taken"),
+                (changed(must_fit="no"), "'must_fit': expected true or false, found \"no\""),
+                (changed(objectives={"time": 1}), "'objectives': expected an expression, or a list of them"),
+                (changed(objectives=["max: chat_tpot"]), "objectives: 'max: chat_tpot': unknown name 'chat_tpot'; did you mean 'chat_tpot_s'"),
+                (changed(objectives=["f2_ttft_s"]), "'f2_ttft_s': the forecasts have no such number"),
+                (changed(forecasts=[{"name": "chat", "model": "gpt2", "batch": "= n"}]), "forecasts: 'chat': 'batch': unknown name 'n'"),
+                (changed(parameters={"a": 3}), "parameters: 'a': expected a list of numbers, or a range with 'from' and 'to', found 3"),
+                (changed(parameters={"a": {"from": 0, "to": 9, "step": 2.5, "type": "whole"}}), "'a': 'step': expected a whole number, found 2.5"),
+                (changed(parameters={"sm_count": {"from": 64, "to": 208, "step": 2.5}}), "'sm_count': 'step': expected a whole number, found 2.5"),
+                (changed(parameters={"a": {"from": 0, "to": 9, "type": "float"}}), "'type': expected whole or number, found \"float\""),
+                (changed(parameters={"a": {"from": 1, "to": 9, "scale": "log"}}), "'scale': expected linear or log2, found \"log\""),
+                (changed(parameters={"a": {"from": 1, "to": 9, "sets": 0}}), "'sets': expected true or false, found 0"),
                 (changed(definitions={"area_mm2": "sm_count * "}), "definitions: 'area_mm2'"),
                 (changed(objectives=["tim"]), "objectives.*tim"),
                 (changed(forecasts=[{"batch": 1}]), r"forecasts\[0\]: expected an object with a 'model'"),
                 (changed(forecasts=[{"model": "gpt2", "gpu": "H100"}]), r"forecasts\[0\]: 'gpu' is the device that is sought"),
                 (changed(forecasts=[{"model": "gpt2", "weight": -1}]), "'weight': expected a number of 0 or more, found -1"),
-                (changed(forecasts=[{"model": "gpt2", "bacth": 1}]), "column 'bacth' is no option")):
+                (changed(forecasts=[{"name": "chat", "model": "gpt2", "bacth": 1}]), "column 'bacth' is no option")):
             with self.subTest(message), self.assertRaisesRegex(tilecast.InputError, message):
                 tilecast.explore(spec, designs=4, batch=4)
+        with tempfile.TemporaryDirectory() as folder:
+            spec = pathlib.Path(folder) / "twice.json"
+            spec.write_text('{"device": "H100", "device": "A100"}')
+            with self.assertRaisesRegex(tilecast.InputError, "twice.json: key 'device' is there twice"):
+                tilecast.explore(spec)
         with self.assertRaisesRegex(tilecast.NotFoundError, "nope.json: No such file"):
             tilecast.explore("nope.json")
         with self.assertRaisesRegex(tilecast.InputError, "`state` is missing"):
@@ -148,6 +219,9 @@ class Explore(unittest.TestCase):
             result = subprocess.run(command, capture_output=True, text=True)
             self.assertEqual(result.returncode, 1)
             self.assertIn("designs meets all limits; the last one misses sm_count <= 1", result.stderr)
+            for words in ("{", "[]"):
+                result = subprocess.run([*command, "--engine", words], capture_output=True, text=True)
+                self.assertEqual((result.returncode, result.stderr), (1, f"tilecast: --engine: expected a JSON object, found '{words}'\n"))
 
 
 if __name__ == "__main__":

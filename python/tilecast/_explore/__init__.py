@@ -5,7 +5,6 @@ import dataclasses
 import json
 import math
 import os
-import re
 import tempfile
 
 import pyarrow
@@ -17,10 +16,9 @@ from .._errors import InputError, IoError
 from .._sweep.job import hash_of
 from .._sweep.store import Store
 from .search import Search
-from .spec import Space, device_word, evaluate, forecast_options, read_space, totals, with_definitions
+from .spec import RESULTS, Space, add_definitions, device_word, evaluate, forecast_options, names_in, read_space, totals
 
 _MANIFEST = "_explore.json"
-_DESIGNS, _BATCH = 400, 50
 # Rows of a chunk of a batch: enough chunks for the workers of a small cluster, as a row may take seconds.
 _CHUNKS = 32
 # How far a design is off a limit that is no number: a forecast that fails, or that does not fit into the memory.
@@ -63,12 +61,13 @@ def write_table(table: pyarrow.Table, path: str) -> None:
 
 @dataclasses.dataclass
 class _Design:
-    """parameters; values: those, what is defined and the totals; misses: of each limit, of the memory and of the forecasts."""
+    """values: the parameters, what is defined and the totals; misses: of each limit, of the memory and of the forecasts; options: of each
+    forecast."""
     parameters: dict
     values: dict
+    misses: list
     device: str = ""
-    misses: list = dataclasses.field(default_factory=list)
-    results: list = dataclasses.field(default_factory=list)
+    options: list = dataclasses.field(default_factory=list)
     objectives: list = dataclasses.field(default_factory=list)
     error: str = ""
 
@@ -77,43 +76,46 @@ class _Design:
         return not any(self.misses)
 
 
-def _needs_forecasts(space: Space) -> list:
-    """For each limit whether it has names that only forecasts give."""
-    known = {entry.name for entry in space.parameters} | set(space.definitions)
-    return [bool(_names(limit.left) | _names(limit.right)) and not (_names(limit.left) | _names(limit.right)) <= known for limit in space.limits]
-
-
-def _names(text: str) -> set:
-    return set(re.findall(r"\b[A-Za-z_][A-Za-z0-9_]*\b", text)) - {"min", "max", "ceil", "floor", "log2"}
-
-
 class _Explorer:
     def __init__(self, space: Space, sweep_settings: dict, folder: Store):
         self.space, self.settings, self.folder = space, sweep_settings, folder
-        self.later = _needs_forecasts(space)
+        known = {entry.name for entry in space.parameters} | set(space.definitions)
+        limits = [limit.names(space.where) for limit in space.limits]
+        # Limits with names that only forecasts give, and all such names.
+        self.later = [not names <= known for names in limits]
+        self.needed = set().union(*limits, *(names_in(entry.expression, space.where) for entry in space.objectives)) - known
         self.designs: dict = {}
         self.batches = 0
 
     def _begin(self, parameters: dict) -> _Design:
-        """A design with the limits that need no forecast."""
-        values = with_definitions(self.space, parameters)
-        design = _Design(parameters, values, device_word(self.space, parameters, values))
-        for limit, later in zip(self.space.limits, self.later):
-            design.misses.append(0.0 if later else limit.violation(values, f"{self.space.where}: limits"))
-        design.misses += [0.0, 0.0]
-        if not design.feasible:
-            design.error = "misses " + ", ".join(limit.text for limit, miss in zip(self.space.limits, design.misses) if miss)
+        """A design with the limits that need no forecast. One that expressions have no value for is no error of the spec."""
+        design = _Design(parameters, {name: float(value) for name, value in parameters.items()}, [0.0] * (len(self.space.limits) + 2))
+        try:
+            add_definitions(self.space, design.values)
+            design.device = device_word(self.space, parameters, design.values)
+            design.options = [forecast_options(self.space, row, design.values) for row in self.space.forecasts]
+            self._add_misses(design, later=False)
+        except InputError as error:
+            design.error, design.misses[-1] = str(error), _MISSED
         return design
 
-    def _forecast(self, designs: list) -> None:
-        rows = [{**forecast_options(self.space, row, design.values), "gpu": design.device} for design in designs for row in self.space.forecasts]
+    def _add_misses(self, design: _Design, later: bool) -> None:
+        missed = []
+        for i, limit in enumerate(self.space.limits):
+            if self.later[i] == later:
+                design.misses[i] = limit.violation(design.values, f"{self.space.where}: limits")
+                missed += [limit.text] if design.misses[i] else []
+        if missed and not design.error:
+            design.error = "misses " + ", ".join(missed)
+
+    def _forecast(self, designs: list, name: str) -> None:
+        rows = [{**options, "gpu": design.device} for design in designs for options in design.options]
         names = list(dict.fromkeys(name for row in rows for name in row))
         table = {name: [row.get(name) for row in rows] for name in names}
         chunk_rows = max(1, -(-len(rows) // _CHUNKS))
-        summary = _sweep.sweep(table, out=f"{self.folder.path}/batch-{self.batches:05}", filesystem=self.folder.filesystem,
-                               chunk_rows=chunk_rows, quiet=True, **self.settings)
-        self.batches += 1
-        results = summary.table(_RESULTS).to_pylist()
+        summary = _sweep.sweep(table, out=f"{self.folder.path}/{name}", filesystem=self.folder.filesystem, chunk_rows=chunk_rows, quiet=True,
+                               **self.settings)
+        results = summary.table([*RESULTS, "error"]).to_pylist()
         for i, design in enumerate(designs):
             count = len(self.space.forecasts)
             self._finish(design, results[i * count:(i + 1) * count])
@@ -125,17 +127,19 @@ class _Explorer:
             return
         design.values.update(totals(self.space, results))
         where = self.space.where
+        for name in sorted(self.needed - set(design.values)):
+            # The kind of a forecast decides which numbers it has, so no design has this one.
+            raise InputError(f"{where}: limits or objectives: '{name}': the forecasts have no such number")
         if self.space.must_fit and any(result["fits"] is False for result in results):
             design.error, design.misses[-2] = "does not fit into the memory", _MISSED
-        for i, limit in enumerate(self.space.limits):
-            if self.later[i]:
-                design.misses[i] = limit.violation(design.values, f"{where}: limits")
-                if design.misses[i] and not design.error:
-                    design.error = f"misses {limit.text}"
-        design.objectives = [evaluate(entry.expression, design.values, f"{where}: objectives") for entry in self.space.objectives]
+        try:
+            self._add_misses(design, later=True)
+            design.objectives = [evaluate(entry.expression, design.values, f"{where}: objectives") for entry in self.space.objectives]
+        except InputError as error:
+            design.error, design.misses[-1] = str(error), _MISSED
 
-    def answer(self, asked: list) -> list:
-        """Objectives and misses of the designs. Those that were asked before are not forecast again."""
+    def answer(self, asked: list, whole: bool) -> list:
+        """Objectives and misses of the designs. Those that were asked before are not forecast again. whole: they are all of a batch."""
         keys = [json.dumps(parameters, sort_keys=True) for parameters in asked]
         fresh = []
         for key, parameters in zip(keys, asked):
@@ -144,13 +148,11 @@ class _Explorer:
                 if self.designs[key].feasible:
                     fresh.append(self.designs[key])
         if fresh:
-            self._forecast(fresh)
+            # A longer search asks the whole batch: another question, so a folder of its own.
+            self._forecast(fresh, f"batch-{self.batches:05}" + ("" if whole else f"-first-{len(asked)}"))
+            self.batches += 1
         worst = [-math.inf if entry.maximize else math.inf for entry in self.space.objectives]
         return [(self.designs[key].objectives or worst, self.designs[key].misses) for key in keys]
-
-
-_RESULTS = ["latency_s", "ttft_s", "tpot_s", "tokens_per_s", "power_w", "energy_j", "energy_per_token_j", "cost", "cost_per_million_tokens",
-            "utilization_ratio", "peak_bytes", "fits", "error"]
 
 
 def on_front(points: list) -> list:
@@ -187,20 +189,37 @@ def _tables(space: Space, designs: list) -> tuple:
 
 
 def _check_state(folder: Store, question: dict) -> None:
+    """Writes what is asked. Raises InputError if the folder holds something else."""
     folder.create()
     names = folder.names()
-    if _MANIFEST in names:
-        if json.loads(folder.read(_MANIFEST)) != question:
-            raise InputError(f"{folder.shown}: holds another search; name another folder, or remove this one")
-    elif [name for name in names if not name.startswith(".")]:
-        raise InputError(f"{folder.shown}: holds other files and no search; name another folder")
-    else:
-        folder.write(_MANIFEST, json.dumps(question, sort_keys=True).encode())
+    if _MANIFEST not in names:
+        if [name for name in names if not name.startswith(".")]:
+            raise InputError(f"{folder.shown}: holds other files and no search; name another folder")
+        folder.write_new(_MANIFEST, json.dumps(question, sort_keys=True).encode())
+    try:
+        old = json.loads(folder.read(_MANIFEST))
+    except ValueError as error:
+        raise InputError(f"{folder.shown}: '{_MANIFEST}' is damaged ({error}); remove the folder") from error
+    if old != question:
+        raise InputError(f"{folder.shown}: holds another search; name another folder, or remove this one")
 
 
-def explore(spec, *, objectives=None, designs=_DESIGNS, batch=_BATCH, sampler=None, seed=0, on="local", state=None, filesystem=None,
-            workers=None, engine=None, weights=None, calibration=None, show=None) -> Exploration:
-    """See tilecast.explore."""
+def _search(explorer: _Explorer, search: Search, designs: int, batch: int, show) -> None:
+    """Whole batches are asked, so that a longer search asks the same ones first; of the last one only what is left is forecast."""
+    asked = 0
+    while asked < designs:
+        parameters = search.ask(batch)[:designs - asked]
+        answers = explorer.answer(parameters, len(parameters) == batch)
+        asked += len(answers)
+        if asked < designs:
+            search.tell(answers)
+        if show is not None:
+            show(asked, designs)
+
+
+def explore(spec, *, objectives, designs, batch, sampler, seed, on, state, filesystem=None, workers=None, engine=None, weights=None,
+            calibration=None, show=None) -> Exploration:
+    """See tilecast.explore, which has the defaults."""
     space = read_space(spec, objectives)
     if designs < 1 or batch < 1:
         raise InputError(f"`designs` and `batch`: expected 1 or more, found {designs} and {batch}")
@@ -214,13 +233,7 @@ def explore(spec, *, objectives=None, designs=_DESIGNS, batch=_BATCH, sampler=No
         _check_state(folder, {"spec": hash_of(space.content), "objectives": [entry.text for entry in space.objectives], "seed": seed,
                               "batch": batch, "sampler": sampler})
         explorer = _Explorer(space, settings, folder)
-        asked = 0
-        while asked < designs:
-            answers = explorer.answer(search.ask(min(batch, designs - asked)))
-            search.tell(answers)
-            asked += len(answers)
-            if show is not None:
-                show(asked, designs)
+        _search(explorer, search, designs, batch, show)
     table, front = _tables(space, list(explorer.designs.values()))
     return Exploration(table, front, tuple(entry.text for entry in space.objectives))
 

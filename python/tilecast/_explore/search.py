@@ -44,7 +44,9 @@ class Search:
             else:
                 made = optuna.samplers.RandomSampler(seed=seed)
         self.study = optuna.create_study(directions=["maximize" if entry.maximize else "minimize" for entry in space.objectives], sampler=made)
-        self.distributions = {entry.name: _distribution(entry) for entry in space.parameters}
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the last step may be below the range's end
+            self.distributions = {entry.name: _distribution(entry) for entry in space.parameters}
         self.trials: list = []
 
     def ask(self, count: int) -> list:
