@@ -19,7 +19,7 @@ else()
   set(commit "")
 endif()
 set(text "// Written by cmake/commit.cmake.
-#include \"cli/version.h\"
+#include \"base/commit.h\"
 
 namespace tilecast {
 

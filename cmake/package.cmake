@@ -41,7 +41,7 @@ function(tilecast_archive name)
 endfunction()
 
 tilecast_reachable(forecast_folders many)
-tilecast_archive(tilecast FOLDERS ${forecast_folders} USES fmt::fmt)
+tilecast_archive(tilecast FOLDERS ${forecast_folders} commit USES fmt::fmt)
 set_target_properties(tilecast_tilecast_archive PROPERTIES OUTPUT_NAME tilecast)
 
 tilecast_reachable(train_folders evaluate train)

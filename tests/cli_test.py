@@ -528,6 +528,87 @@ def check_a_killed_sweep_goes_on_in_both_formats() -> None:
         assert "other.jsonl: line 1: is of other lists than this sweep's" in refused.stderr, refused
 
 
+def check_a_sweep_goes_on_from_its_own_rows_only() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        config = json.loads((Path(__file__).parents[1] / "data/models/gpt2_large.json").read_text())
+        (folder / "net").mkdir()
+        (folder / "net/config.json").write_text(json.dumps(config))
+        spec = {"model": ["net"], "gpu": ["T4"], "batch": [1, 2, 4, 8], "seq": [8]}
+        sweep, out, manifest = sweep_folder(name, spec), folder / "out.csv", folder / "out.csv.manifest.json"
+        assert run(*sweep, cwd=name).returncode == 0
+        rows, written = out.read_bytes(), manifest.read_text()
+
+        def check_refused(message: str) -> None:
+            refused = run(*sweep, "--pareto", "max:batch", cwd=name)
+            assert refused.returncode == 1 and f"tilecast: out.csv: {message}" in refused.stderr, (message, refused)
+            assert out.read_bytes() == rows and refused.stdout == "", (message, refused)
+            sweep_folder(name, spec)
+            (folder / "net/config.json").write_text(json.dumps(config))
+            manifest.write_text(written)
+
+        sweep_folder(name, {**spec, "where": "batch <= 2"})
+        check_refused("line 4: is of a point that this sweep leaves out")
+        sweep_folder(name, {**spec, "batch": [1, 2, 4, 8, 16]})
+        check_refused("its rows are of another spec than this")
+        (folder / "net/config.json").write_text(json.dumps({**config, "n_layer": 3}))
+        check_refused("its rows were made with another content of 'net'")
+        (folder / "net/config.json").rename(folder / "other.json")
+        (folder / "net").rmdir()
+        refused = run(*sweep, cwd=name)
+        assert refused.returncode == 1 and out.read_bytes() == rows, refused
+        (folder / "net").mkdir()
+        for key, value, message in (("version", "0.0.1", "its rows are by tilecast 0.0.1 (commit "),
+                                    ("commit", "0123456789ab", "(commit 0123456789ab), this is "),
+                                    ("data", "0", "its rows are by a program with other weights"),
+                                    ("files", 5, "out.csv.manifest.json is no manifest of a sweep")):
+            (folder / "net/config.json").write_text(json.dumps(config))
+            manifest.write_text(json.dumps({**json.loads(written), key: value}))
+            refused = run(*sweep, cwd=name)
+            assert refused.returncode == 1 and message in refused.stderr and out.read_bytes() == rows, (message, refused)
+        manifest.unlink()
+        check_refused("out.csv.manifest.json is missing, which says what the rows were made with")
+        # The layout of the spec does not count, nor what else lies in the folder.
+        (folder / "many.json").write_text(json.dumps(spec, indent=2))
+        (folder / "net/notes.txt").write_text("a note")
+        assert run(*sweep, cwd=name).returncode == 0 and out.read_bytes() == rows
+        # Without rows there is nothing to mix.
+        out.unlink()
+        sweep_folder(name, {**spec, "batch": [16]})
+        assert run(*sweep, cwd=name).returncode == 0 and out.read_text().splitlines()[1].startswith("0,net,T4,16,")
+
+
+def check_a_sweep_refuses_names_of_other_formats() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = sweep_folder(folder, {**SWEEP, "seq": [8]})[:3]
+        for output in ("out.json", "out.parquet", "OUT.PARQUET", "out.csv.gz"):
+            refused = run(*sweep, output, cwd=folder)
+            assert refused.returncode == 1 and f"{output}: a sweep's rows are CSV or JSON lines" in refused.stderr, refused
+        assert sorted(os.listdir(folder)) == ["many.json"]
+
+
+def check_a_number_is_stated_once() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        spec = {"model": ["gpt2_large"], "gpu": ["H100:sm_count=160,matrix_flops_per_s.fp16=1e15"], "seq": [512], "dtype": ["fp16"]}
+        sweep = sweep_folder(folder, {**spec, "parameters": {"sm_count": [100]}})
+        refused = run(*sweep, cwd=folder)
+        assert refused.returncode == 1 and "states sm_count already: leave one of them out" in refused.stderr, refused
+        # As if all were in the name, the peak included.
+        sweep_folder(folder, {**spec, "parameters": {"boost_clock_hz": [1e9]}})
+        assert run(*sweep, cwd=folder).returncode == 0
+        row = next(csv.DictReader((Path(folder) / "out.csv").read_text().splitlines()))
+        forecast = json.loads(run("forecast", "gpt2_large", "--gpu", spec["gpu"][0] + ",boost_clock_hz=1e9", "--seq", "512", "--dtype", "fp16",
+                                  "--format", "json").stdout)
+        assert abs(float(row["latency_s"]) - forecast["latency_s"]) < 1e-9, (row, forecast["latency_s"])
+
+
+def check_of_equal_rows_the_front_has_one() -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        sweep = sweep_folder(folder, {**SWEEP, "seq": [64], "host-launch-us": {"from": 1, "to": 20, "step": 0.01}})
+        front = run(*sweep, "--pareto", "memory", cwd=folder).stdout.splitlines()
+        assert len(front) == 2 and front[1].startswith("0,"), len(front)
+
+
 def check_the_front_of_a_sweep() -> None:
     with tempfile.TemporaryDirectory() as folder:
         spec = {"model": ["gpt2_large"], "gpu": ["T4", "A100", "H100"], "batch": [1, 4, 16],
@@ -587,6 +668,9 @@ def check_a_sweep_of_more_than_64_mib_ends() -> None:
         header, row = (Path(folder) / "out.csv").read_text().splitlines()
         columns, cells = header.split(","), row.split(",")
         sweep = sweep_folder(folder, spec)
+        # Stopped after the header, with the manifest of this sweep.
+        (Path(folder) / "out.csv").unlink()
+        run(*sweep, cwd=folder, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1024, 1024)))
         names = [name for name in columns if name in ("seq", "host-launch-us", "batch")]
         sizes = {"seq": spec["seq"], "host-launch-us": spec["host-launch-us"], "batch": [1]}
         total = 600 * 1000

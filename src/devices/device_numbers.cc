@@ -142,6 +142,17 @@ void check_known(const GivenNumbers& numbers) {
   }
 }
 
+/// `stated`: the numbers that the device's id has already.
+void check_not_stated(const Device& device, const GivenNumbers& stated, const std::string& name) {
+  for (const auto& [other, value] : stated)
+    if (other == name)
+      throw Error(ErrorKind::kInput, fmt::format("'{}' states {} already: leave one of them out",
+                                                 shown_name(device.id), shown_name(name)));
+}
+
+/// Between a GPU's name and its numbers.
+constexpr std::string_view kWith = " with ";
+
 }  // namespace
 
 std::span<const DeviceNumber> device_numbers() {
@@ -176,10 +187,17 @@ Device with_numbers(const Device& device, const GivenNumbers& numbers) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{} is a slice: its numbers follow from the GPU's", device.id));
   check_known(numbers);
+  const auto [known_id, stated] = split_numbers(device.id);
+  GivenNumbers all = stated;
+  for (const auto& [name, value] : numbers) {
+    check_not_stated(device, stated, name);
+    all.emplace_back(name, value);
+  }
   Device result = device;
+  // A rate that was stated before does not follow from SMs and clock: it is set again.
   std::vector<std::string> texts;
   for (const SettableNumber& settable : kNumbers) {
-    for (const auto& [name, value] : numbers) {
+    for (const auto& [name, value] : all) {
       if (!is_of(settable, name)) continue;
       check_possible(settable, name, value);
       const size_t dot = name.find('.');
@@ -188,8 +206,13 @@ Device with_numbers(const Device& device, const GivenNumbers& numbers) {
       texts.push_back(fmt::format("{}={}", name, value));
     }
   }
-  result.id = device.id + ":" + join(texts, ",");
-  result.name = device.name + " with " + join(texts, ", ");
+  result.id = known_id + ":" + join(texts, ",");
+  if (!stated.empty()) {
+    result.name.resize(std::min(result.name.size(), result.name.rfind(kWith)));
+    for (const std::string& warning : contradictions(device, device.id))
+      std::erase(result.warnings, warning);
+  }
+  result.name += std::string(kWith) + join(texts, ", ");
   result.aliases.clear();
   result.slices.clear();  // their memory and SMs are those of the known GPU
   for (std::string& warning : contradictions(result, result.id))

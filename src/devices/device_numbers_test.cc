@@ -39,6 +39,21 @@ TEST(DeviceNumbers, ALinkIsThatOfItsKind) {
     EXPECT_EQ(link.kind == "nvlink", link.bytes_per_s == 900e9) << link.kind;
 }
 
+TEST(DeviceNumbers, MoreNumbersLeaveTheStatedOnes) {
+  const Device stated = find_device("H100:matrix_flops_per_s.bf16=2e15,sm_count=264");
+  const Device both = with_numbers(stated, {{"boost_clock_hz", 0.99e9}, {"memory_bytes", 192e9}});
+  const Device once = find_device(
+      "H100:memory_bytes=192e9,matrix_flops_per_s.bf16=2e15,sm_count=264,boost_clock_hz=0.99e9");
+  EXPECT_EQ(both.gpu().matrix_peak(DType::kBf16), 2e15);
+  EXPECT_EQ(both.gpu().sm_count, 264);
+  EXPECT_DOUBLE_EQ(both.gpu().vector_peak(DType::kFp32), once.gpu().vector_peak(DType::kFp32));
+  EXPECT_EQ(both.id, once.id);
+  EXPECT_EQ(both.name, once.name);
+  EXPECT_EQ(both.warnings, once.warnings);
+  EXPECT_THROW(with_numbers(stated, {{"sm_count", 100}}), Error);
+  EXPECT_THROW(find_device("H100:sm_count=8:sm_count=16"), Error);
+}
+
 TEST(DeviceNumbers, RefusesWhatIsNotPossible) {
   for (const char* spec :
        {"H100:sm_count=0", "H100:sm_count=1.5", "H100:sm_count=1e30",

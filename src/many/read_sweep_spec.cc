@@ -72,6 +72,7 @@ class SweepSpecReader {
   SweepSpecReader(SweepSpec& spec, const SpecNode& root) : spec_(spec), root_(root) {}
 
   void read() {
+    spec_.hash_ = hash_of(root_.json().dump(-1, ' ', false, Json::error_handler_t::replace));
     const std::set<std::string> parts = {"zip", "draw", "where"};
     for (const std::string& key : order_of(root_)) {
       if (parts.contains(key)) continue;

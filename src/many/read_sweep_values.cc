@@ -109,7 +109,10 @@ SweepValues values_of(const SpecNode& node, bool drawn, const SweepRange& range)
   const double size = SweepValues::size_of(range);
   if (!drawn && size == 0)
     node.fail("expected a 'step' or a 'count' of numbers, found " + node.shown());
-  if (size > SweepSpec::kMostPoints)
+  if (drawn && size > kLargestWhole)
+    node.fail(fmt::format("has {:.3g} values; at most {:.3g} can be drawn from: give a larger step",
+                          size, kLargestWhole));
+  if (!drawn && size > SweepSpec::kMostPoints)
     node.fail(
         fmt::format("has {:.3g} values; a sweep has at most {:.3g} points: give a larger "
                     "step, or a 'count'",

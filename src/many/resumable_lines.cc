@@ -89,8 +89,9 @@ bool ResumableLines::note_done(size_t number) {
   return true;
 }
 
-/// Whether the file was replaced, since it had lines that are to run again.
-bool ResumableLines::read_done() {
+/// Gives each whole line without an error once, without its end, and notes it as done. Whether the
+/// file has anything else.
+bool ResumableLines::each_good_line(const std::function<void(const std::string& line)>& take) {
   done_.clear();
   rows_ = 0;
   std::ifstream in(path_);
@@ -100,37 +101,55 @@ bool ResumableLines::read_done() {
                  fmt::format("{}: {}; remove it or write to another file", printable(path_), why));
   };
   std::string line;
-  bool cut = false;
   if (!format_.header.empty()) {
-    if (!std::getline(in, line)) {
-      write_all(descriptor_, format_.header, path_);
-      return false;
-    }
+    std::getline(in, line);
     // A disk that was full may have cut the header, too.
-    cut = in.eof() && format_.header.starts_with(line);
-    if (!cut && line + "\n" != format_.header) throw other("is not the output of this sweep");
+    if (in.eof() && format_.header.starts_with(line)) return true;
+    if (line + "\n" != format_.header) throw other("is not the output of this sweep");
   }
-  std::string kept = format_.header;
-  bool replaced = cut;
-  for (size_t place = format_.header.empty() ? 1 : 2; !cut && std::getline(in, line); ++place) {
-    if (in.eof()) {
-      replaced = true;  // the last line has no end
-      break;
-    }
+  bool has_others = false;
+  for (size_t place = format_.header.empty() ? 1 : 2; std::getline(in, line); ++place) {
+    if (in.eof()) return true;  // the last line has no end
     const std::optional<size_t> number = number_of(line);
     if (!number || !is_line_of(line, *number))
       throw other(fmt::format("line {}: is of other lists than this sweep's", place));
+    if (format_.has_line && !format_.has_line(*number))
+      throw other(fmt::format("line {}: is of a point that this sweep leaves out", place));
     // A line that is there twice counts once.
-    if (!line.ends_with(format_.good_end) || !note_done(*number)) {
-      replaced = true;
-      continue;
-    }
-    kept += line + "\n";
+    if (line.ends_with(format_.good_end) && note_done(*number))
+      take(line);
+    else
+      has_others = true;
   }
-  if (!replaced) return false;
+  return has_others;
+}
+
+/// Replaces the file by its good lines, which may be more than fit into memory.
+void ResumableLines::keep_good_lines() {
+  constexpr size_t kPiece = 1 << 20;
   UnfinishedFile part(std::filesystem::weakly_canonical(path_), path_);
+  std::string kept = format_.header;
+  each_good_line([&](const std::string& line) {
+    kept += line + "\n";
+    if (kept.size() < kPiece) return;
+    write_all(part.descriptor(), kept, path_);
+    kept.clear();
+  });
   write_all(part.descriptor(), kept, path_);
   part.keep();
+}
+
+/// Whether the file was replaced, since it had lines that are to run again.
+bool ResumableLines::read_done() {
+  const bool has_others = each_good_line([](const std::string&) {});
+  if (format_.check) format_.check(rows_ > 0);
+  if (!has_others) return false;
+  struct stat status{};
+  if (::fstat(descriptor_, &status) == 0 && status.st_size == 0) {
+    write_all(descriptor_, format_.header, path_);
+    return false;
+  }
+  keep_good_lines();
   return true;
 }
 

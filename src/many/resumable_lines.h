@@ -25,10 +25,16 @@ class ResumableLines {
     /// The begin of a line, its number included.
     std::function<std::string(size_t number)> begin;
     std::string good_end;
+    /// Whether there is a line of the number; null: of each.
+    std::function<bool(size_t number)> has_line = nullptr;
+    /// Called before anything is written, with whether lines are kept; what it throws leaves the
+    /// file as it is. May be null.
+    std::function<void(bool has_lines)> check = nullptr;
   };
 
   /// Reads what the file holds already. Lines that were cut off or that hold an error are removed:
-  /// they run again. Throws Error{kInput} if the file holds another table, Error{kIo} if it cannot
+  /// they run again. Throws Error{kInput} if the file holds another table or a line that this one
+  /// lacks, Error{kIo} if it cannot
   /// be written, is no regular file, or if another run writes to it.
   ResumableLines(std::string path, Format format);
   ~ResumableLines();
@@ -53,6 +59,8 @@ class ResumableLines {
  private:
   void open();
   bool read_done();
+  bool each_good_line(const std::function<void(const std::string& line)>& take);
+  void keep_good_lines();
   bool is_line_of(std::string_view line, size_t number) const;
   bool note_done(size_t number);
 

@@ -8,6 +8,7 @@
 #include <map>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "base/text.h"
 #include "base/threads.h"
@@ -15,6 +16,7 @@
 #include "many/resumable_lines.h"
 #include "many/row_groups.h"
 #include "many/sweep_front.h"
+#include "many/sweep_manifest.h"
 #include "many/sweep_rows.h"
 #include "many/sweep_spec.h"
 #include "scenario/internal.h"
@@ -222,10 +224,14 @@ class Summary {
 
 SweepResult run_sweep(const std::string& spec_file, const SweepOptions& options,
                       const ShowProgress& show) {
+  check_sweep_output(options.output);
   const std::unique_ptr<const SweepSpec> spec = read_sweep_spec(spec_file);
   const SweepRows rows(options.output, *spec);
   Summary summary(*spec, rows, options);
-  ResumableLines file(options.output, rows.format());
+  const SweepManifest manifest(options.output, *spec);
+  ResumableLines::Format format = rows.format();
+  format.check = [&](bool has_rows) { manifest.check(has_rows); };
+  ResumableLines file(options.output, std::move(format));
   SweepResult result;
   result.output = options.output;
   result.rejected = SweepRun(*spec, rows, file, options).run(show);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -83,32 +84,49 @@ bool SweepFront::beats(const Point& a, const Point& b) {
   return a.costs != b.costs;
 }
 
+/// Leaves the front. A point can only be beaten by those before it in the
+/// order of costs; with two fields the last one of them has the least second cost.
+void SweepFront::reduce(std::vector<Point>& points) {
+  std::sort(points.begin(), points.end(), [](const Point& a, const Point& b) {
+    return std::tie(a.costs, a.index) < std::tie(b.costs, b.index);
+  });
+  std::vector<Point> front;
+  for (Point& point : points) {
+    const auto last = point.costs.size() > 2 || front.empty() ? front.rend() : front.rbegin() + 1;
+    if (std::none_of(front.rbegin(), last, [&](const Point& other) {
+          return other.costs == point.costs || beats(other, point);
+        }))
+      front.push_back(std::move(point));
+  }
+  points = std::move(front);
+}
+
 void SweepFront::take(const std::vector<std::string>& cells) {
   Point point;
   for (const FrontField& field : fields_) {
     const std::optional<double> number = parse_number<double>(cells[field.column]);
-    if (!number) return;
+    if (!number || std::isnan(*number)) return;
     point.costs.push_back(field.more_is_better ? -*number : *number);
   }
   point.index = parse_number<int64_t>(cells.front()).value_or(0);
-  std::vector<std::string> group;
-  for (const size_t column : groups_) group.push_back(cells[column]);
-  std::vector<Point>& others = alike_[group];
-  if (std::any_of(others.begin(), others.end(),
-                  [&](const Point& other) { return beats(other, point); }))
-    return;
-  std::erase_if(others, [&](const Point& other) { return beats(point, other); });
-  others.push_back(std::move(point));
+  std::vector<std::string> names;
+  for (const size_t column : groups_) names.push_back(cells[column]);
+  Group& group = alike_[names];
+  group.points.push_back(std::move(point));
+  if (group.points.size() < group.most) return;
+  reduce(group.points);
+  group.most = std::max(group.most, 2 * group.points.size());
 }
 
 std::vector<int64_t> SweepFront::points() const {
   std::vector<int64_t> indices;
-  for (const auto& [group, points] : alike_) {
-    std::vector<Point> sorted = points;
-    std::sort(sorted.begin(), sorted.end(), [](const Point& a, const Point& b) {
+  for (const auto& [names, group] : alike_) {
+    std::vector<Point> front = group.points;
+    reduce(front);
+    std::sort(front.begin(), front.end(), [](const Point& a, const Point& b) {
       return std::tie(a.costs.front(), a.index) < std::tie(b.costs.front(), b.index);
     });
-    for (const Point& point : sorted) indices.push_back(point.index);
+    for (const Point& point : front) indices.push_back(point.index);
   }
   return indices;
 }

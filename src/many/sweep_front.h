@@ -24,7 +24,8 @@ struct FrontField {
 /// do not have, that is no number, or of which it is not known what is better.
 std::vector<FrontField> front_fields(const std::vector<std::string>& names, const SweepSpec& spec);
 
-/// Takes points one at a time, and keeps those that no other one of the same group beats.
+/// Takes points one at a time, and keeps those that no other one of the same group beats. Of points
+/// that are equal in all fields it has the first.
 class SweepFront {
  public:
   /// `groups`: columns whose values tell groups apart.
@@ -40,11 +41,16 @@ class SweepFront {
     std::vector<double> costs;  ///< less is better
     int64_t index = 0;
   };
+  struct Group {
+    std::vector<Point> points;
+    size_t most = 1 << 10;  ///< points to collect before those that are beaten go
+  };
   static bool beats(const Point& a, const Point& b);
+  static void reduce(std::vector<Point>& points);
 
   std::vector<FrontField> fields_;
   std::vector<size_t> groups_;
-  std::map<std::vector<std::string>, std::vector<Point>> alike_;
+  std::map<std::vector<std::string>, Group> alike_;
 };
 
 }  // namespace tilecast

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <utility>
 
 #include "base/csv.h"
 #include "base/json.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "many/totals.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -130,6 +132,22 @@ std::string row_text(const Json& value) {
 
 std::span<const SweepField> sweep_fields() { return kFields; }
 
+void check_sweep_output(const std::string& path) {
+  constexpr std::pair<std::string_view, std::string_view> kOthers[] = {
+      {".json", "write JSON lines with .jsonl"},
+      {".ndjson", "write JSON lines with .jsonl"},
+      {".html", "'tilecast sweep' writes a page, and keeps the rows in .csv"},
+      {".parquet", "tilecast.sweep(spec, out=FOLDER) of Python writes Parquet"},
+      {".arrow", "tilecast.sweep(spec, out=FOLDER) of Python writes Parquet"},
+      {".xlsx", "spreadsheets read .csv"},
+      {".gz", "write .csv or .jsonl; a packed file cannot go on after a stop"},
+      {".xz", "write .csv or .jsonl; a packed file cannot go on after a stop"}};
+  for (const auto& [ending, way] : kOthers)
+    if (lower_case(path).ends_with(ending))
+      throw Error(ErrorKind::kInput, fmt::format("{}: a sweep's rows are CSV or JSON lines: {}",
+                                                 printable(path), way));
+}
+
 SweepRows::SweepRows(const std::string& path, const SweepSpec& spec)
     : spec_(spec), json_(path.ends_with(".jsonl")), header_{"index"} {
   for (const SweepColumn& column : spec.columns()) header_.push_back(column.name);
@@ -159,14 +177,16 @@ ResumableLines::Format SweepRows::format() const {
             .count = spec_.size(),
             .before_number = "{\"index\":",
             .begin = [this](size_t point) { return json_begin(point); },
-            .good_end = "\"error\":null}"};
+            .good_end = "\"error\":null}",
+            .has_line = [this](size_t point) { return spec_.accepts(point); }};
   std::vector<std::string> cells;
   for (const std::string& name : header_) cells.push_back(csv_cell(name));
   return {.header = join(cells, ",") + "\n",
           .count = spec_.size(),
           .before_number = "",
           .begin = [this](size_t point) { return csv_begin(point); },
-          .good_end = ","};
+          .good_end = ",",
+          .has_line = [this](size_t point) { return spec_.accepts(point); }};
 }
 
 std::string SweepRows::results(const JobResult& job) const {

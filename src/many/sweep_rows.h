@@ -25,6 +25,9 @@ struct SweepField {
 /// All of them; the last one is the error.
 std::span<const SweepField> sweep_fields();
 
+/// Throws Error{kInput} for a path whose ending names another format than rows have.
+void check_sweep_output(const std::string& path);
+
 class SweepRows {
  public:
   /// JSON for a path that ends in ".jsonl", else CSV. `spec` must outlive it.

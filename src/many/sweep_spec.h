@@ -61,6 +61,8 @@ class SweepSpec {
   /// The number of points, those included that the conditions refuse.
   size_t size() const { return size_; }
   const std::vector<SweepColumn>& columns() const { return columns_; }
+  /// Equal for specs of the same content, however it is laid out.
+  uint64_t hash() const { return hash_; }
   /// Whether the conditions, if there are any, hold.
   bool accepts(size_t index) const;
   bool has_conditions() const { return !conditions_.empty(); }
@@ -95,6 +97,7 @@ class SweepSpec {
   std::vector<SweepDimension> dimensions_;
   std::vector<Condition> conditions_;
   size_t size_ = 0;
+  uint64_t hash_ = 0;
 };
 
 /// The spec in a file.

@@ -1,13 +1,17 @@
-// Points of a sweep's spec.
+// Points of a sweep's spec, and the front of their results.
 
 #include "many/sweep_spec.h"
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "many/sweep_front.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -87,13 +91,14 @@ std::string draw_of(const std::string& method) {
 TEST(SweepSpec, APointDoesNotDependOnTheOnesBefore) {
   const SweepSpec one(draw_of("random"), "s.json"), other(draw_of("random"), "s.json");
   const SweepColumn& column = one.columns()[2];
-  const std::string last = one.text_at(column, 63);  // first
-  for (size_t i = 0; i < 64; ++i)
-    EXPECT_EQ(one.text_at(column, i), other.text_at(other.columns()[2], i));
-  EXPECT_EQ(one.text_at(column, 63), last);
-  EXPECT_GT(
-      std::set<std::string>(texts_of(one, "batch").begin(), texts_of(one, "batch").end()).size(),
-      0U);
+  Texts forwards, backwards;
+  for (size_t i = 0; i < 64; ++i) forwards.push_back(one.text_at(column, i));
+  for (size_t i = 64; i-- > 0;)
+    backwards.insert(backwards.begin(), other.text_at(other.columns()[2], i));
+  EXPECT_EQ(forwards, backwards);
+  // Not all are one number.
+  const Texts batches = texts_of(one, "batch");
+  EXPECT_GT(std::set<std::string>(batches.begin(), batches.end()).size(), 30U);
 }
 
 TEST(SweepSpec, ALatinHypercubeHasEachStratumOnce) {
@@ -127,6 +132,32 @@ TEST(SweepSpec, ConditionsRefusePoints) {
   EXPECT_EQ(texts_of(spec, "tp"), (Texts{"1", "2", "4", "1", "2"}));
 }
 
+TEST(SweepSpec, WholeNumbersAreDrawnFromLargeRanges) {
+  const SweepSpec spec(
+      spec_text(R"("draw": {"count": 100, "seed": 1, "method": "latin_hypercube", "columns": {
+                  "parameters": {"memory_bytes": {"from": 40e9, "to": 200e9}}}})"),
+      "s.json");
+  std::set<int> strata;
+  for (const std::string& text : texts_of(spec, "memory_bytes")) {
+    EXPECT_EQ(text.find_first_not_of("0123456789"), std::string::npos) << text;
+    strata.insert(static_cast<int>(std::floor((std::stod(text) - 40e9) / 160e9 * 100)));
+  }
+  EXPECT_EQ(strata.size(), 100U);
+  EXPECT_NE(error_of(spec_text(R"("draw": {"count": 1, "seed": 1, "columns": {
+      "power-cap-w": {"from": 1, "to": 2, "step": 1e-18}}})")),
+            "");
+}
+
+TEST(SweepSpec, TheHashIsThatOfTheContent) {
+  const auto hash_of = [](const std::string& rest) {
+    return SweepSpec(spec_text(rest), "s.json").hash();
+  };
+  const uint64_t hash = hash_of(R"("batch": [1, 2], "where": "batch < 3")");
+  EXPECT_EQ(hash_of("\"where\":\n\"batch < 3\", \"batch\": [1,2]"), hash);
+  EXPECT_NE(hash_of(R"("batch": [1, 2], "where": "batch < 2")"), hash);
+  EXPECT_NE(hash_of(R"("batch": [1, 2])"), hash);
+}
+
 TEST(SweepSpec, LargeSpecsAreRefusedBeforeTheyAreMade) {
   for (
       const char* text :
@@ -141,9 +172,54 @@ TEST(SweepSpec, LargeSpecsAreRefusedBeforeTheyAreMade) {
 TEST(SweepSpec, ErrorsHaveLineAndColumn) {
   EXPECT_EQ(
       error_of("{\"model\": [\"gpt2_large\"],\n \"gpu\": [\"H100\"],\n  \"batch\": [4, \"x\"]}"),
-      "s.json:3:16: 'batch': `batch`: expected a whole number, found 'x'");
+      "s.json:3:16: 'batch': `batch`: expected a whole number from 1 to 2147483648, found 'x'");
   EXPECT_EQ(error_of("{\"model\": [\"gpt2_large\"],\n \"gpu\": 5}"),
             "s.json:2:9: 'gpu': expected a list of at least one value, found 5");
+}
+
+std::vector<FrontField> fields_of(size_t count) {
+  std::vector<FrontField> fields;
+  for (size_t i = 0; i < count; ++i)
+    fields.push_back({.column = i + 1, .name = "f", .more_is_better = i == 1});
+  return fields;
+}
+
+TEST(SweepFront, HasThePointsThatNoneBeats) {
+  std::mt19937 random(5);
+  for (size_t count = 1; count <= 4; ++count) {
+    SweepFront front(fields_of(count), {});
+    std::vector<std::vector<int>> points;
+    for (int i = 0; i < 3000; ++i) {
+      std::vector<int>& point = points.emplace_back();
+      std::vector<std::string> cells = {std::to_string(i)};
+      for (size_t f = 0; f < count; ++f) {
+        const int value = static_cast<int>(random() % 100);
+        cells.push_back(std::to_string(value));
+        point.push_back(f == 1 ? -value : value);
+      }
+      front.take(cells);
+    }
+    std::vector<int64_t> expected;
+    for (size_t i = 0; i < points.size(); ++i) {
+      bool is_beaten = false;
+      for (size_t j = 0; j < points.size() && !is_beaten; ++j) {
+        bool as_good = true;
+        for (size_t f = 0; f < count; ++f) as_good = as_good && points[j][f] <= points[i][f];
+        is_beaten = as_good && (points[j] != points[i] || j < i);
+      }
+      if (!is_beaten) expected.push_back(static_cast<int64_t>(i));
+    }
+    std::vector<int64_t> found = front.points();
+    std::sort(found.begin(), found.end());
+    EXPECT_EQ(found, expected) << count;
+    EXPECT_FALSE(found.empty());
+  }
+}
+
+TEST(SweepFront, OfEqualPointsHasTheFirst) {
+  SweepFront front(fields_of(1), {2});
+  for (int i = 200'000; i-- > 0;) front.take({std::to_string(i), "7", i % 2 == 0 ? "a" : "b"});
+  EXPECT_EQ(front.points(), (std::vector<int64_t>{0, 1}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The commit of programs whose output tests compare.
-#include "cli/version.h"
+#include "base/commit.h"
 
 namespace tilecast {
 
