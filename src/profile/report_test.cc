@@ -43,6 +43,24 @@ TEST(TraceReport, OperatorsBesideWhatTheyShouldTake) {
   EXPECT_FALSE(report.carried);
 }
 
+/// A cast of 64 KiB that takes as long.
+TracedOperator cast_of(double us) {
+  const TraceFile file(
+      "tilecast_profile_test_cast.json",
+      h100_trace(op_event("aten::copy_", 1, 1, 5, R"("Input Dims": [[64, 256], [64, 256], []],
+ "Input type": ["float", "c10::BFloat16", "Scalar"], "Concrete Inputs": ["", "", "False"])") +
+                 "," + kernel_event("unrolled_elementwise_kernel", 1, 1, 10, us)));
+  return report_trace(Forecaster(), {.path = file.path}).operators.at(0);
+}
+
+TEST(TraceReport, StartsOfKernelsMayVary) {
+  const TracedOperator usual = cast_of(2), late = cast_of(4.3), slow = cast_of(12);
+  EXPECT_EQ(usual.limit, "latency");
+  EXPECT_GT(late.measured_s, late.forecast->high);
+  EXPECT_FALSE(late.slow);
+  EXPECT_TRUE(slow.slow);
+}
+
 TEST(TraceReport, OnTheSameGpuItTakesWhatWasMeasured) {
   const TraceFile file("tilecast_profile_test_same.json", two_products());
   const Forecaster forecaster;
