@@ -61,6 +61,22 @@ TEST(TraceReport, StartsOfKernelsMayVary) {
   EXPECT_TRUE(slow.slow);
 }
 
+TEST(TraceReport, MemoryThatNoDeviceHasIsLeftOut) {
+  std::string text = two_products();
+  for (const int address : {1, 2, 3})  // 512 TiB each
+    text.insert(text.rfind(']'), R"(, {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 105,
+ "args": {"Total Reserved": 0, "Total Allocated": 562949953421312, "Bytes": 562949953421312,
+ "Device Id": 0, "Device Type": 1, "Addr": )" +
+                                     std::to_string(address) + "}}");
+  const TraceFile file("tilecast_profile_test_memory.json", text);
+  const TraceReport report = report_trace(Forecaster(), {.path = file.path});
+  EXPECT_EQ(report.operators.size(), 1u);
+  EXPECT_FALSE(report.memory);
+  EXPECT_TRUE(std::any_of(
+      report.warnings.begin(), report.warnings.end(),
+      [](const std::string& one) { return one.starts_with("events of memory were left out"); }));
+}
+
 TEST(TraceReport, OnTheSameGpuItTakesWhatWasMeasured) {
   const TraceFile file("tilecast_profile_test_same.json", two_products());
   const Forecaster forecaster;
