@@ -7,12 +7,15 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/expression.h"
 #include "base/text.h"
 #include "bindings/bindings.h"
 #include "bindings/questions.h"
 #include "bindings/records.h"
+#include "cli/version.h"
+#include "devices/device_numbers.h"
 
 namespace tilecast::python {
 namespace {
@@ -80,6 +83,19 @@ void add_expressions(py::module_& module) {
         return Expression::parse(text, where).evaluate(look_up, where);
       },
       py::arg("text"), py::arg("values"), py::arg("where"));
+  module.def(
+      "_names_in",
+      [](const std::string& text, const std::string& where) {
+        return Expression::parse(text, where).names();
+      },
+      py::arg("text"), py::arg("where"));
+  module.def(
+      "_is_whole_number_of_gpu",
+      [](const std::string& name) {
+        const DeviceNumber* const number = find_device_number(name);
+        return number == nullptr ? std::nullopt : std::optional(number->is_whole);
+      },
+      py::arg("name"));
 }
 
 }  // namespace
@@ -107,6 +123,7 @@ PYBIND11_MODULE(_core, module) {
   using namespace tilecast::python;
   module.doc() = "Tilecast's library. Use the functions of the package tilecast.";
   module.attr("__version__") = TILECAST_VERSION;
+  module.attr("__commit__") = std::string(tilecast::built_commit());
   add_errors();
   add_options(module);
   add_records(module);

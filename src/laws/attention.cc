@@ -8,6 +8,7 @@ void AttentionConstants::describe(ConstantTable& table) {
   table.add("key_tile", key_tile);
   table.add("query_tile", query_tile);
   table.add("few_query_tile", few_query_tile);
+  table.add("head_step", head_step);
   table.add("square_tile", square_tile);
   table.add("square_tile_above_head_dim", square_tile_above_head_dim);
   table.add("square_tile_most_head_dim", square_tile_most_head_dim);

@@ -12,7 +12,7 @@ class ConstantTable;
 /// Fused attention of prompts and encoders (FlashAttention and its like).
 struct AttentionConstants {
   double key_tile;
-  int64_t query_tile, few_query_tile, square_tile, square_tile_above_head_dim,
+  int64_t query_tile, few_query_tile, head_step, square_tile, square_tile_above_head_dim,
       square_tile_most_head_dim, square_tile_on_chip_bytes, triton_wgmma_head_dim,
       triton_wgmma_windowed_head_dim, triton_tcgen05_head_dim;
   double products_ratio, exponential_ratio, other_instructions, conversion_instructions;

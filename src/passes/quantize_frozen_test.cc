@@ -9,7 +9,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kAdapterRank = 4, kLayers = 3;
+constexpr int64_t kAdapterRank = 4, kFrozenLayers = 3;
 
 constexpr const char* kAdaptedModel = R"(graph model
 input x: bf16[4, 16, 64]
@@ -50,18 +50,18 @@ const SchemeOf kFourBits = [](std::string_view, Role) { return QuantScheme::kInt
 TEST(QuantizedBase, WeightsAreStoredInFourBits) {
   Graph plain = with_adapters(), quantized = with_adapters();
   quantize_frozen(quantized, kFourBits);
-  constexpr int64_t kWeights = kLayers * 2 * 64 * 256;
+  constexpr int64_t kWeights = kFrozenLayers * 2 * 64 * 256;
   EXPECT_EQ(weights_bytes(plain) - weights_bytes(quantized),
-            2 * kWeights -
-                kLayers * 2 * scheme_bytes(QuantScheme::kInt4WeightOnly, 64 * 256, DType::kBf16));
+            2 * kWeights - kFrozenLayers * 2 *
+                               scheme_bytes(QuantScheme::kInt4WeightOnly, 64 * 256, DType::kBf16));
 }
 
 TEST(QuantizedBase, BackwardConvertsWeightsAgain) {
   Graph graph = with_adapters();
   quantize_frozen(graph, kFourBits);
   add_backward(graph);
-  EXPECT_EQ(count_of(graph, "dequantize_weight", Phase::kForward), 2 * kLayers);
-  EXPECT_EQ(count_of(graph, "dequantize_weight", Phase::kBackward), 2 * kLayers);
+  EXPECT_EQ(count_of(graph, "dequantize_weight", Phase::kForward), 2 * kFrozenLayers);
+  EXPECT_EQ(count_of(graph, "dequantize_weight", Phase::kBackward), 2 * kFrozenLayers);
 }
 
 TEST(QuantizedBase, ConvertedWeightsAreNotKept) {

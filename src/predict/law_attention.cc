@@ -116,17 +116,18 @@ double flop_per_clock(const Kernel& kernel, const Chip& chip) {
   return chip.device.matmul_peak(kernel.dtype) / (chip.sms * chip.clock_hz);
 }
 
-/// Time of FlashAttention 2, whose kernels have neither wgmma nor tcgen05, on GPUs with tcgen05,
-/// over that of kernels with tcgen05. Fitted to the latencies of Wan2.1-1.3B, CogVideoX-2b and
-/// CogVideoX1.5-5B on B200 (ML.ENERGY Benchmark V3), which spend 60 % and more in attention; each
-/// of the three alone gives 2.4 to 2.6.
-constexpr double kPlainOnTcgen05 = 2.45;
-
-/// Whether FlashAttention 2 runs where there are kernels for newer instructions.
-bool is_plain_on_newer(const Chip& chip, const SoftwareTraits& traits) {
-  const bool newer = chip.gpu.matrix_instruction == MatrixInstruction::kWgmma ||
-                     chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05;
-  return newer && traits.wgmma_attention_ratio > 1;
+/// Whether the kernels are those of FlashAttention 2, which have mma.sync on all GPUs.
+bool is_flash_attention_2(const Chip& chip, const SoftwareTraits& traits) {
+  switch (chip.gpu.matrix_instruction) {
+    case MatrixInstruction::kMmaSync:
+      return traits.runs_flash_attention_2;
+    case MatrixInstruction::kWgmma:
+      return traits.wgmma_attention_ratio > 1;
+    case MatrixInstruction::kTcgen05:
+      return traits.tcgen05_attention_ratio > 1;
+    default:
+      return false;
+  }
 }
 
 /// Clock cycles that an SM takes for a pair of query and key: products, exponential, other work on
@@ -139,11 +140,8 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
                          chip.device.matmul_peak(kernel.dtype));
   const double lanes = chip.gpu.vector_peak(DType::kFp32) / (2 * chip.sms * chip.clock_hz);
   const SoftwareTraits& traits = traits_of(conditions.software);
-  const bool plain_kernel = is_plain_on_newer(chip, traits);
   double head = static_cast<double>(a.head_dim + a.v_head_dim) / 2;
-  // FlashAttention 2 has kernels for multiples of 32 (head_size_rounded in its flash_api.cpp).
-  constexpr double kHeadStep = 32;
-  if (plain_kernel) head = std::ceil(head / kHeadStep) * kHeadStep;
+  if (is_flash_attention_2(chip, traits)) head = up_to(head, static_cast<double>(c.head_step));
   const double conversion = has_8_bits_or_less(kernel.dtype) ? c.conversion_instructions : 0;
   double cycles = c.products_ratio * kFlops * head / flop_per_clock(kernel, chip) *
                       power.stretch(busy) *
@@ -153,8 +151,8 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
   cycles *= traits.prefill_cycles_ratio;
   if (chip.gpu.matrix_instruction == MatrixInstruction::kWgmma)
     cycles *= a.backward ? traits.wgmma_attention_backward_ratio : traits.wgmma_attention_ratio;
-  if (chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05 && plain_kernel)
-    cycles *= kPlainOnTcgen05;
+  if (chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05)
+    cycles *= traits.tcgen05_attention_ratio;
   if (is_triton(a, chip, conditions)) cycles *= c.triton_ratio;
   return chip.units * (a.backward ? c.backward_ratio * cycles : cycles);
 }
@@ -224,21 +222,15 @@ const DecodeIntake& intake_of(const Chip& chip) {
 }
 
 /// How alike the keys are that blocks see: 1 where all see as many (one tile of queries, no causal
-/// mask, or a long prefix or short window), 0 where they see half of the longest on average, as in
-/// a long prompt of its own. Of whole tiles: it changes with their number alone.
+/// mask, or a long prefix), 0 where they see half of the longest on average, as in a long prompt of
+/// its own. Of whole tiles: it changes with their number alone. Keys beyond a window do not count.
 double evenness(const Attention& a, const QueryBlocks& blocks) {
   constexpr double kHalf = 0.5;
-  const auto past = static_cast<double>(a.keys - a.queries);
+  if (!a.causal) return 1;
   const double queries = blocks.of_head * blocks.positions;
-  double most = past + queries;
-  double mean = a.causal ? past + (queries + blocks.positions) / 2 : most;
-  const auto window = static_cast<double>(a.window);
-  if (window > 0 && window < most) {
-    const double unseen = std::max(0.0, window - past);
-    mean = std::min(mean, blocks.positions + window - unseen * unseen / (2 * queries));
-    most = std::min(most, blocks.positions + window);
-  }
-  return ramp(mean / most, kHalf, 1);
+  auto past = static_cast<double>(a.keys - a.queries);
+  if (a.window > 0) past = std::min(past, std::max(0.0, static_cast<double>(a.window) - queries));
+  return ramp((past + (queries + blocks.positions) / 2) / (past + queries), kHalf, 1);
 }
 
 /// Cycles of all blocks on the SMs.
@@ -261,8 +253,10 @@ double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chi
   const double uneven = std::pow(std::pow(work, p) + std::pow(longest, p), 1 / p);
   if (!has_mma_sync(chip) || a.backward) return uneven;
   // Blocks that see as many keys as the others end together: the SMs take whole waves of them.
-  const double of_block = blocks.rows * most * (waves < 1 ? alone : cycles) + start;
-  return std::lerp(uneven, std::max(1.0, std::ceil(waves)) * of_block, evenness(a, blocks));
+  const double whole = std::max(1.0, std::ceil(waves));
+  const double of_block =
+      blocks.rows * most * cycles_per_pair(kernel, a, chip, conditions, waves / whole) + start;
+  return std::lerp(uneven, whole * of_block, evenness(a, blocks));
 }
 
 }  // namespace

@@ -97,6 +97,13 @@ void add_work(Lines& lines, const Forecast& f) {
             run.carbon_kg ? fmt::format("; {} kg of CO2", format_count(*run.carbon_kg)) : ""));
 }
 
+/// "2.50 images/s", "85.7 videos/h"
+std::string rate_text(double per_s, const char* what) {
+  constexpr double kSecondsOfHour = 3600;
+  return per_s < 1 ? fmt::format("{} {}/h", format_count(kSecondsOfHour * per_s), what)
+                   : fmt::format("{} {}/s", format_count(per_s), what);
+}
+
 /// What a batch of a diffusion pipeline is made of.
 void add_diffusion(Lines& lines, const DiffusionForecast& d, int64_t outputs) {
   const auto runs = [&](const char* stage) {
@@ -118,8 +125,7 @@ void add_diffusion(Lines& lines, const DiffusionForecast& d, int64_t outputs) {
   lines.add("  decode", format_seconds(d.decode_s), runs("decode"));
   if (d.ranks > 1)
     lines.add("  exchanges", format_seconds(d.communication_s), "of the GPUs, not hidden");
-  lines.add("throughput",
-            fmt::format("{} {}/s", format_count(d.outputs_per_s), d.frames ? "videos" : "images"),
+  lines.add("throughput", rate_text(d.outputs_per_s, d.frames ? "videos" : "images"),
             d.seconds_per_video_second
                 ? fmt::format("{} for a second of {} frames",
                               format_seconds(*d.seconds_per_video_second), format_count(*d.fps))

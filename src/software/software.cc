@@ -65,6 +65,7 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"fuses_norm_with_all_reduce", &Traits::fuses_norm_with_all_reduce},
     {"fuses_norm_on_older_gpus", &Traits::fuses_norm_on_older_gpus},
     {"wgmma_attention_ratio", &Traits::wgmma_attention_ratio, "1"},
+    {"tcgen05_attention_ratio", &Traits::tcgen05_attention_ratio, "1"},
     {"wgmma_attention_backward_ratio", &Traits::wgmma_attention_backward_ratio, "1"},
     {"fuses_modules", &Traits::fuses_modules},
     {"cross_entropy", &Traits::cross_entropy},

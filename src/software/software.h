@@ -60,6 +60,8 @@ struct SoftwareTraits {
   // Training
   /// On GPUs with wgmma, cycles of a pair of query and key over those of kernels with wgmma.
   double wgmma_attention_ratio = 0, wgmma_attention_backward_ratio = 0;
+  /// The same on GPUs with tcgen05.
+  double tcgen05_attention_ratio = 0;
   bool fuses_modules = false;  ///< norms, rotary, activations and sums are a kernel each
   std::string cross_entropy;   ///< a word of CrossEntropy
   /// The software whose measured kernels are its own too; "": none.

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import tilecast
 from support import needs
@@ -110,6 +111,144 @@ class Sweeps(unittest.TestCase):
         config.write_text(text % 3)
         with self.assertRaisesRegex(tilecast.InputError, "another question"):
             self.sweep(rows)
+
+    CONFIG = '{"model_type": "gpt2", "vocab_size": 100, "n_positions": 64, "n_embd": 64, "n_layer": %d, "n_head": 4}'
+
+    def test_each_named_file_that_changed_is_another_question(self):
+        """Also in a folder whose name has no dot, in folders below it, and with other numbers of a device behind its name."""
+        from tilecast import _sweep
+        folder = pathlib.Path(self.enter_folder())
+        for name in ("m", "p/unet", "p/.cache"):
+            (folder / name).mkdir(parents=True)
+        for name in ("m/config.json", "p/unet/config.json", "p/.cache/x", "d.json"):
+            (folder / name).write_text(self.CONFIG % 2)
+        words = ["m", "p", "d.json:sm_count=160", "gpt2", "H100:sm_count=160", "nothing"]
+        before = _sweep._named_files(words)
+        self.assertEqual(sorted(before), ["d.json", "m", "p"])
+        (folder / "p/.cache/x").write_text("another")
+        self.assertEqual(_sweep._named_files(words), before)
+        for changed, name in (("m/config.json", "m"), ("p/unet/config.json", "p"), ("d.json", "d.json")):
+            (folder / changed).write_text(self.CONFIG % 3)
+            after = _sweep._named_files(words)
+            self.assertEqual([word for word in after if after[word] != before[word]], [name])
+            before = after
+        self.assertEqual(self.sweep({"model": ["m"], "gpu": ["H100"]}).failures, 0)
+        (folder / "m/config.json").write_text(self.CONFIG % 4)
+        for rows in ({"model": ["m"], "gpu": ["H100"]}, {"model": ["m"], "gpu": ["H100"], "where": "1 > 0"}):
+            with self.assertRaisesRegex(tilecast.InputError, "another question"):
+                self.sweep(rows)
+
+    def enter_folder(self) -> str:
+        """A new folder, in which the test goes on."""
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(folder.name)
+        return folder.name
+
+    def test_files_are_hashed_in_blocks(self):
+        """Of a large file in a folder the beginning counts, and the size."""
+        import hashlib
+
+        from tilecast._sweep import job
+        folder = pathlib.Path(self.enter_folder())
+        (folder / "a").write_bytes(b"x" * 5000)
+        with mock.patch.object(job, "_BLOCK_BYTES", 1024):
+            self.assertEqual(job.hash_of_file(str(folder / "a")), hashlib.sha256(b"a" + b"x" * 5000).hexdigest())
+        with mock.patch.object(job, "_BLOCK_BYTES", 1024), mock.patch.object(job, "_WHOLE_BYTES", 4096):
+            before = job.hash_of_file(str(folder))
+            (folder / "a").write_bytes(b"x" * 4999 + b"y")
+            self.assertEqual(job.hash_of_file(str(folder)), before)
+            for content in (b"x" * 5001, b"y" + b"x" * 4999):
+                (folder / "a").write_bytes(content)
+                self.assertNotEqual(job.hash_of_file(str(folder)), before)
+
+    def test_a_wrong_path_of_weights_leaves_no_folder(self):
+        for wrong in ({"weights": "nothing"}, {"calibration": "nothing.json"}, {"weights": os.path.dirname(__file__)}):
+            with self.assertRaises(tilecast.Error):
+                self.sweep(**wrong)
+            self.assertFalse(self.out.exists(), wrong)
+        self.assertEqual(self.sweep().rows, 120)
+
+    def test_another_commit_is_another_question(self):
+        from tilecast import _core
+        self.assertRegex(_core.__commit__, r"^([0-9a-f]{12}(\+changes)?)?$")
+        self.sweep()
+        with mock.patch.object(_core, "__commit__", "0123456789ab"), self.assertRaisesRegex(tilecast.InputError, "another question .'commit' was"):
+            self.sweep()
+
+    def test_any_write_may_be_the_last_of_a_run(self):
+        """Each write in turn fails; the same call then gives the rows of an undisturbed run."""
+        from tilecast._sweep.store import Store
+        self.sweep(out=self.out.with_name("expected"))
+        write = Store._write
+        for at in range(11):  # the manifest, the rows, 8 parts, the mark of success
+            out, count = self.out.with_name(f"fault-{at}"), 0
+
+            def failing(store, name, content, *rest):
+                nonlocal count
+                count += 1
+                if count == at + 1:
+                    raise OSError("no room")
+                return write(store, name, content, *rest)
+            with mock.patch.object(Store, "_write", failing), self.assertRaisesRegex(tilecast.IoError, "cannot be written: no room"):
+                self.sweep(out=out, workers=1)
+            self.assertEqual(self.sweep(out=out).rows, 120)
+            self.assertEqual(parts(out), parts(self.out.with_name("expected")))
+            self.assertEqual(sorted(os.listdir(out)), sorted([*parts(out), "_SUCCESS", "_manifest.json"]))
+
+    def test_a_folder_with_rows_and_no_manifest_is_continued(self):
+        self.out.mkdir()
+        (self.out / "_input.arrow").write_bytes(b"of a run that was killed")
+        self.assertEqual(self.sweep().computed_rows, 120)
+
+    def test_two_questions_at_once(self):
+        """The second one finds no manifest, as the first one has not written it yet: one of them ends with an error, and no rows are mixed."""
+        from tilecast._sweep.store import Store
+        names, second, other = Store.names, [], {**ROWS, "batch": 2}
+
+        def names_then_another(store):
+            found = names(store)
+            if not second:
+                second.append(True)
+                second[0] = self.sweep(other)
+            return found
+        with mock.patch.object(Store, "names", names_then_another), self.assertRaisesRegex(tilecast.InputError, "another question"):
+            self.sweep()
+        self.assertEqual(second[0].table(["batch"])["batch"].unique().to_pylist(), [2])
+        self.assertEqual(self.sweep(other).computed_rows, 0)
+
+    def test_rows_of_another_question_are_not_forecast(self):
+        """As on a file system where the second of two writers wins."""
+        from tilecast._sweep import job
+        run_chunk, rows = job.run_chunk, []
+
+        def keep_rows(one, chunk, threads):
+            rows.append((self.out.with_name("third") / "_input.arrow").read_bytes())
+            return run_chunk(one, chunk, threads)
+        with mock.patch("tilecast._sweep.local.run_chunk", keep_rows):
+            self.sweep(out=self.out.with_name("third"), rows={**ROWS, "batch": 2}, workers=1)
+
+        def other_rows(one, chunk, threads):
+            (self.out / "_input.arrow").write_bytes(rows[0])
+            return run_chunk(one, chunk, threads)
+        with mock.patch("tilecast._sweep.local.run_chunk", other_rows), self.assertRaisesRegex(tilecast.InputError, "_input.arrow' is of another sweep"):
+            self.sweep(workers=1)
+        self.assertEqual(parts(self.out), {})
+
+    def test_two_drivers_of_one_question(self):
+        """The first one that ends removes the rows; the parts that it wrote are the second one's."""
+        from tilecast._sweep import job
+        run_chunk, first = job.run_chunk, []
+
+        def after_the_first(one, chunk, threads):
+            if not first:
+                first.append(None)
+                first[0] = self.sweep(workers=1)
+            return run_chunk(one, chunk, threads)
+        with mock.patch("tilecast._sweep.local.run_chunk", after_the_first):
+            summary = self.sweep(workers=1)
+        self.assertEqual((first[0].computed_rows, summary.computed_rows, summary.rows, summary.failures), (120, 0, 120, 40))
 
     def test_wrong_calls(self):
         with self.assertRaisesRegex(tilecast.InputError, "column 'bacth' is no option; did you mean 'batch'"):

@@ -6,6 +6,7 @@ all, and a chunk that is done twice gives the same bytes. So there is one row fo
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import json
 import os
@@ -21,13 +22,16 @@ except ImportError as error:
     raise ImportError("tilecast.sweep with `out` writes Parquet and needs pyarrow: pip install 'tilecast[sweep]'") from error
 
 from . import columns as _columns
-from .job import FINISHED, INPUT, MANIFEST, Job, Report, default_chunk_rows, hash_of, hash_of_file, part_name, read_report
+from .job import (
+    FINISHED, INPUT, MANIFEST, SWEEP, Job, Report, default_chunk_rows, forecaster_of, hash_of, hash_of_file, is_of_sweep, part_name, read_report,
+)
 from .progress import Progress
 from .store import Store
 
 ENGINES = ("local", "ray", "spark", "dask")
 _MANIFEST_VERSION = 1
 _SPEC_KEYS = {"parameters", "zip", "draw", "where"}
+_FILE_COLUMNS = ("model", "gpu", "cluster", "trace")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,21 +81,40 @@ def _is_spec(source) -> bool:
     return isinstance(source, dict) and (bool(_SPEC_KEYS & set(source)) or any(isinstance(value, dict) and "from" in value for value in source.values()))
 
 
+def _compared(name: str) -> str:
+    return name.lower().replace("_", "-")
+
+
+@functools.lru_cache(maxsize=1)
+def _bundled_names() -> frozenset:
+    names = [entry.name for entry in _core.models()] + [entry.id for entry in _core.clusters()]
+    for gpu in _core.gpus():
+        names += [gpu.id, *gpu.aliases]
+    return frozenset(map(_compared, names))
+
+
 def _named_files(words) -> dict:
-    """Hashes of the files that are named: with other contents the question is another one."""
+    """Hashes of the files and folders that are named: with other contents the question is another one."""
     found = {}
     for word in words:
-        if isinstance(word, str) and len(word) < 4096 and ("/" in word or "." in word) and os.path.exists(word):
-            found[word] = hash_of_file(word if os.path.isfile(word) else os.path.join(word, "config.json"))
+        if not isinstance(word, str):
+            continue
+        path, colon, numbers = word.rpartition(":")  # "my.json:sm_count=160"
+        if not colon or "=" not in numbers:
+            path = word
+        # A file that has the name of a bundled model is not read.
+        if path and os.path.exists(path) and _compared(path) not in _bundled_names():
+            found[path] = hash_of_file(path)
     return found
 
 
-def _words_in(value) -> list:
+def _words_in(value, named: bool = False) -> list:
+    """The texts of a spec that may name files."""
     if isinstance(value, dict):
-        return [word for part in value.values() for word in _words_in(part)]
+        return [word for key, part in value.items() for word in _words_in(part, named or key in _FILE_COLUMNS)]
     if isinstance(value, list):
-        return [word for part in value for word in _words_in(part)]
-    return [value] if isinstance(value, str) else []
+        return [word for part in value for word in _words_in(part, named)]
+    return [value] if named and isinstance(value, str) else []
 
 
 def _weights_of(weights: str, calibration: str) -> dict:
@@ -103,7 +126,7 @@ def _of_table(source, options: dict) -> tuple:
     """What identifies the question, and its rows as they will be cut."""
     table = _columns.read_table(source, options)
     _core.default_forecaster().forecast_many(table.slice(0, 0))  # raises for a column that is no option
-    words = [word for name in ("model", "gpu", "cluster", "trace") if name in table.column_names
+    words = [word for name in _FILE_COLUMNS if name in table.column_names
              for word in table[name].unique().to_pylist()]
     question = {"columns": {name: str(table[name].type) for name in table.column_names}, "rows": table.num_rows,
                 "content": _columns.content_hash(table), "files": _named_files(words)}
@@ -132,51 +155,66 @@ def _difference(old: dict, new: dict) -> str:
 
 def _check_manifest(store: Store, manifest: dict) -> None:
     """Raises InputError if the folder holds something else."""
+    try:
+        old = json.loads(store.read(MANIFEST))
+    except ValueError as error:
+        raise InputError(f"{store.shown}: '{MANIFEST}' is damaged ({error}); remove the folder") from error
+    if old != manifest:
+        raise InputError(f"{store.shown}: holds the sweep of another question ({_difference(old, manifest)}); "
+                         "name another folder, or remove this one")
+
+
+def _claim(store: Store, manifest: dict) -> None:
+    """Writes the manifest. Raises InputError if the folder holds something else, also of a sweep that began at the same time."""
     names = store.names()
-    if MANIFEST in names:
-        try:
-            old = json.loads(store.read(MANIFEST))
-        except ValueError as error:
-            raise InputError(f"{store.shown}: '{MANIFEST}' is damaged ({error}); remove the folder") from error
-        if old != manifest:
-            raise InputError(f"{store.shown}: holds the sweep of another question ({_difference(old, manifest)}); "
-                             "name another folder, or remove this one")
-    elif [name for name in names if not name.startswith(".")]:
-        raise InputError(f"{store.shown}: holds other files and no sweep; name another folder")
+    if MANIFEST not in names:
+        if [name for name in names if not name.startswith(".") and name != INPUT]:
+            raise InputError(f"{store.shown}: holds other files and no sweep; name another folder")
+        store.write_new(MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
+    _check_manifest(store, manifest)
 
 
-def _input_bytes(table: pyarrow.Table, chunk_rows: int):
+def _input_bytes(table: pyarrow.Table, job: Job):
     """A record batch for each chunk."""
     sink = pyarrow.BufferOutputStream()
-    with pyarrow.ipc.new_file(sink, table.schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd")) as writer:
-        for first in range(0, max(table.num_rows, 1), chunk_rows):
-            arrays = [column.combine_chunks() for column in table.slice(first, chunk_rows).columns]
-            writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=table.schema))
+    schema = table.schema.with_metadata({SWEEP: job.sweep_id})
+    with pyarrow.ipc.new_file(sink, schema, options=pyarrow.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        for first in range(0, max(table.num_rows, 1), job.chunk_rows):
+            arrays = [column.combine_chunks() for column in table.slice(first, job.chunk_rows).columns]
+            writer.write_batch(pyarrow.RecordBatch.from_arrays(arrays, schema=schema))
     return sink.getvalue()
 
 
-def _prepare(source, store: Store, chunk_rows, options: dict, weights: str, calibration: str) -> Job:
+def _has_rows(store: Store, job: Job) -> bool:
+    """Whether the rows of this sweep are there. Those of another one are what a run left that died."""
+    try:
+        with store.open(INPUT) as file, pyarrow.ipc.open_file(file) as reader:
+            return is_of_sweep(reader, job)
+    except (pyarrow.ArrowException, _errors.IoError):
+        return False
+
+
+def _prepare(source, store: Store, chunk_rows, options: dict, weights: str, calibration: str) -> tuple:
     """Checks the question and writes the manifest, and for a table its rows."""
     question, table, spec = (_of_spec if _is_spec(source) else _of_table)(source, options)
     rows = question["rows"]
     chunk_rows = int(chunk_rows or default_chunk_rows(rows, question["columns"]))
     if chunk_rows < 1:
         raise InputError(f"`chunk_rows`: expected 1 or more, found {chunk_rows}")
-    manifest = {"schema_version": _MANIFEST_VERSION, "version": _core.__version__, "rows": rows, "chunk_rows": chunk_rows,
-                "question": question, "weights": _weights_of(weights, calibration)}
+    manifest = {"schema_version": _MANIFEST_VERSION, "version": _core.__version__, "commit": _core.__commit__, "rows": rows,
+                "chunk_rows": chunk_rows, "question": question, "weights": _weights_of(weights, calibration)}
+    weights_hash = hash_of(manifest["weights"])
+    forecaster_of(weights, calibration, weights_hash)  # raises for what is none, before the folder is made
     store.create()
-    _check_manifest(store, manifest)
+    _claim(store, manifest)
     store.remove_unfinished()
-    job = Job(store, hash_of(manifest), rows, chunk_rows, spec, weights, calibration)
+    job = Job(store, hash_of(manifest), rows, chunk_rows, spec, weights, calibration, weights_hash)
     names = set(store.names())
     if any(part_name(chunk) not in names for chunk in range(job.chunks)):
         store.remove(FINISHED)
-        # The rows are there before the manifest says that they are.
-        if table is not None and INPUT not in names:
-            store.write(INPUT, _input_bytes(table, chunk_rows))
-    if MANIFEST not in names:
-        store.write(MANIFEST, json.dumps(manifest, indent=1, sort_keys=True).encode())
-    return job
+        if table is not None and not (INPUT in names and _has_rows(store, job)):
+            store.write(INPUT, _input_bytes(table, job))
+    return job, manifest
 
 
 def _raise_for(report: Report, left: int, job: Job) -> None:
@@ -195,6 +233,11 @@ def _run(job: Job, engine, workers, quiet: bool, settings: dict) -> tuple:
         running = engine.run(job, missing, progress, workers, **settings)
         try:
             for report in running:
+                if report.error and part_name(report.chunk) in job.store.names():  # another driver of the same question wrote it
+                    report = read_report(job, report.chunk)
+                    reports[report.chunk] = report
+                    done += job.points_in(report.chunk)
+                    continue
                 if report.error:
                     failed = failed or report
                     if engine.__name__ != "tilecast.spark":
@@ -223,9 +266,10 @@ def sweep(source, *, on="local", out, filesystem=None, workers=None, chunk_rows=
         raise TypeError("a sweep needs a table or a spec, found a model")
     start = time.monotonic()
     store = Store(out, filesystem)
-    job = _prepare(source, store, chunk_rows, options, os.fspath(weights or ""), os.fspath(calibration or ""))
+    job, manifest = _prepare(source, store, chunk_rows, options, os.fspath(weights or ""), os.fspath(calibration or ""))
     reports, computed = _run(job, runs, workers, quiet, dict(engine or {}))
     rows, failures, rejected = (sum(getattr(report, name) for report in reports.values()) for name in ("rows", "failures", "rejected"))
+    _check_manifest(store, manifest)  # where the last of two writers wins, it may be another one's
     if FINISHED not in store.names():
         store.write(FINISHED, json.dumps({"rows": rows, "failures": failures, "rejected": rejected}).encode())
     store.remove(INPUT)

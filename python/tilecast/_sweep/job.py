@@ -11,12 +11,15 @@ import pyarrow
 import pyarrow.parquet
 
 from .. import _core
-from .._errors import Error, InputError, IoError
+from .._errors import Error, InputError, IoError, NotFoundError
 from .columns import INDEX
 from .store import Store
 
 MANIFEST, INPUT, FINISHED = "_manifest.json", "_input.arrow", "_SUCCESS"
-_FOOTER = b"tilecast"
+_FOOTER, SWEEP = b"tilecast", b"sweep"
+_BLOCK_BYTES = 1 << 24
+# An ONNX file has no more: Protocol Buffers allow 2 GiB. What is larger holds weights, of which a forecast reads the shapes, in the beginning.
+_WHOLE_BYTES = 1 << 31
 # Of servers under load a forecast takes up to a second.
 _SLOW_COLUMNS = {"rate", "concurrency", "trace"}
 
@@ -47,6 +50,7 @@ class Job:
     spec: str | None
     weights: str
     calibration: str
+    weights_hash: str = ""
 
     @property
     def chunks(self) -> int:
@@ -73,19 +77,45 @@ def hash_of(value) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
+def _add_file(digest, path: Path, size: int) -> None:
+    with open(path, "rb") as file:
+        while size > 0:
+            block = file.read(min(size, _BLOCK_BYTES))
+            if not block:
+                return
+            digest.update(block)
+            size -= len(block)
+
+
 def hash_of_file(path: str) -> str:
-    """Of a file, or of all files of a folder. Raises NotFoundError's parent OSError where there is none."""
+    """Of a file, or of all files of a folder but hidden ones; of larger ones in it, which hold weights, the size and the beginning.
+
+    Raises NotFoundError where there is none, IoError where one cannot be read.
+    """
     digest = hashlib.sha256()
     at = Path(path)
-    for file in sorted(at.rglob("*")) if at.is_dir() else [at]:
-        if file.is_file():
-            digest.update(file.name.encode())
-            digest.update(file.read_bytes())
+    try:
+        if not at.is_dir():
+            digest.update(at.name.encode())
+            _add_file(digest, at, at.stat().st_size)
+            return digest.hexdigest()
+        for file in sorted(at.rglob("*")):
+            name = file.relative_to(at)
+            if any(part.startswith(".") for part in name.parts) or not file.is_file():
+                continue
+            size = file.stat().st_size
+            digest.update(f"{name.as_posix()} {size} ".encode())
+            _add_file(digest, file, size if size <= _WHOLE_BYTES else _BLOCK_BYTES)
+    except FileNotFoundError as error:
+        raise NotFoundError(f"{path}: no such file or folder") from error
+    except OSError as error:
+        raise IoError(f"{path}: cannot be read: {error}") from error
     return digest.hexdigest()
 
 
 @functools.lru_cache(maxsize=4)
-def forecaster_of(weights: str, calibration: str):
+def forecaster_of(weights: str, calibration: str, content: str = ""):
+    """content: a hash of the files, as a process may live longer than they stay the same."""
     return _core.Forecaster(weights, calibration) if weights or calibration else _core.default_forecaster()
 
 
@@ -94,11 +124,17 @@ def spec_of(text: str):
     return _core.SweepSpec(text)
 
 
+def is_of_sweep(reader, job: Job) -> bool:
+    return (reader.schema.metadata or {}).get(SWEEP) == job.sweep_id.encode()
+
+
 def rows_of(job: Job, chunk: int) -> pyarrow.Table:
     """The rows of a chunk, with their index."""
     if job.spec is None:
         with job.store.open(INPUT) as file, pyarrow.ipc.open_file(file) as reader:
-            return pyarrow.Table.from_batches([reader.get_batch(chunk)])
+            if not is_of_sweep(reader, job):
+                raise InputError(f"{job.store.shown}: '{INPUT}' is of another sweep, which began at the same time; name another folder")
+            return pyarrow.Table.from_batches([reader.get_batch(chunk)]).replace_schema_metadata(None)
     rows = spec_of(job.spec).rows(chunk * job.chunk_rows, job.points_in(chunk))
     return pyarrow.table(rows).add_column(0, INDEX, pyarrow.array(rows.indices, pyarrow.int64()))
 
@@ -149,7 +185,7 @@ def run_chunk(job: Job, chunk: int, threads: int = 1) -> Report:
     """Forecasts a chunk and writes its part. What goes wrong is in the report: other tries would end the same way."""
     try:
         rows = rows_of(job, chunk)
-        results = pyarrow.table(forecaster_of(job.weights, job.calibration).forecast_many(rows.drop_columns([INDEX]), threads=threads))
+        results = pyarrow.table(forecaster_of(job.weights, job.calibration, job.weights_hash).forecast_many(rows.drop_columns([INDEX]), threads=threads))
         errors = results["error"].drop_null()
         report = Report(chunk, rows.num_rows, len(errors), job.points_in(chunk) - rows.num_rows, errors[0].as_py() if len(errors) else "")
         _write(job, chunk, combined(rows, results), report)

@@ -86,16 +86,23 @@ class Store:
 
     def write(self, name: str, content) -> None:
         """Replaces a file by `content`. Raises IoError, after which the file is as it was."""
+        self._write_tried(name, content, replace=True)
+
+    def write_new(self, name: str, content) -> None:
+        """The same, but a file that is there stays. Only folders of the machine can tell: elsewhere the last writer wins, so read it back."""
+        self._write_tried(name, content, replace=False)
+
+    def _write_tried(self, name: str, content, replace: bool) -> None:
         for attempt in range(_TRIES):
             try:
-                return self._write(name, content)
+                return self._write(name, content, replace)
             except FileNotFoundError as error:
                 if attempt + 1 == _TRIES:
                     raise self._failed("written", name, error) from error
             except (pyarrow.ArrowException, OSError) as error:
                 raise self._failed("written", name, error) from error
 
-    def _write(self, name: str, content) -> None:
+    def _write(self, name: str, content, replace: bool) -> None:
         if self.filesystem.type_name in _OBJECT_STORES:
             stream = self.filesystem.open_output_stream(self._at(name))
             stream.write(content)
@@ -104,13 +111,27 @@ class Store:
         try:
             if self.filesystem.type_name == "local":
                 self._write_and_sync(self._at(unfinished), content)
-                return os.replace(self._at(unfinished), self._at(name))
+                return self._give_name(self._at(unfinished), self._at(name), replace)
             with self.filesystem.open_output_stream(self._at(unfinished)) as stream:
                 stream.write(content)
             self.filesystem.move(self._at(unfinished), self._at(name))
         except BaseException:
             self.remove(unfinished)
             raise
+
+    @staticmethod
+    def _give_name(unfinished: str, path: str, replace: bool) -> None:
+        if replace:
+            return os.replace(unfinished, path)
+        try:
+            os.link(unfinished, path)  # it replaces nothing
+        except FileExistsError:
+            pass
+        except FileNotFoundError:
+            raise
+        except OSError:  # a file system without links
+            return os.replace(unfinished, path)
+        os.remove(unfinished)
 
     @staticmethod
     def _write_and_sync(path: str, content) -> None:

@@ -44,7 +44,10 @@ TensorId Denoiser::embed_patches(const std::string& name, bool convolution, bool
     return linear(f_.op("copy", {cut}, name + ".patches"), name, c_.hidden_dim(), bias);
   }
   // A rank convolves its share only; its patches are in one column here, with the same work.
-  const TensorId image = input("latents", {batch_.samples, c_.in, count * c_.patch, c_.patch});
+  const bool whole = ranks() == 1 && batch_.frames == 1;
+  const TensorId image =
+      input("latents", {batch_.samples, c_.in, whole ? batch_.height : count * c_.patch,
+                        whole ? batch_.width : c_.patch});
   std::vector<TensorId> operands = {
       image, f_.weight(name + ".weight", {c_.hidden_dim(), c_.in, c_.patch, c_.patch})};
   if (bias) operands.push_back(f_.weight(name + ".bias", {c_.hidden_dim()}));

@@ -23,7 +23,10 @@ struct DenoiserBatch {
 struct DenoiserConfig {
   int64_t heads = 1, head_dim = 1, layers = 1;
   int64_t single_layers = 0, refiner_layers = 0;
-  int64_t in = 1, out = 1, patch = 1, patch_t = 1, sample = 1;
+  int64_t in = 1, out = 1, patch = 1, patch_t = 1;
+  int64_t sample = 0;     ///< latents of a side that the model is made for; 0: not stated
+  int64_t positions = 0;  ///< of a side, the most that a table of positions has; 0: no table
+  bool linear = false;    ///< attention to the image sends sums, not heads
   int64_t text_dim = 0, second_text_dim = 0, pooled_dim = 0, text_tokens = 0;
   int64_t cross_heads = 0, cross_head_dim = 0, ffn_dim = 0, time_dim = 0;
   bool rotary = false, guidance = false, qk_norm = false, patch_bias = true, cross_norm = false;

@@ -68,6 +68,7 @@ DenoiserConfig read_sana(const JsonObject& c) {
   DenoiserConfig d = common(c);
   d.patch = patch_of(c, "patch_size", 1);
   d.sample = sample_of(c, 32);
+  d.linear = true;
   d.text_dim = size(c, "caption_channels");
   d.cross_heads = size_or(c, "num_cross_attention_heads", d.heads);
   d.cross_head_dim = size_or(c, "cross_attention_head_dim", d.head_dim);
@@ -111,7 +112,8 @@ DenoiserConfig read_flux(const JsonObject& c) {
 DenoiserConfig read_sd3(const JsonObject& c) {
   DenoiserConfig d = common(c);
   d.patch = patch_of(c, "patch_size", 2);
-  d.sample = c.integer({"pos_embed_max_size"}, 1, kLargestLatent);
+  d.sample = sample_of(c, 128);
+  d.positions = c.integer({"pos_embed_max_size"}, 1, kLargestLatent);
   d.text_dim = size(c, "joint_attention_dim");
   d.pooled_dim = size(c, "pooled_projection_dim");
   d.qk_norm = c.optional_string({"qk_norm"}).has_value();

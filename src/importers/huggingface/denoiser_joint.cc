@@ -178,12 +178,13 @@ class StableDiffusion3 : public JointDenoiser {
     Streams x;
     const TensorId cut = embed_patches("pos_embed.proj", true);
     const TensorId places = b().tensor({.name = "pos_embed",
-                                        .shape = {1, c_.sample * c_.sample, c_.hidden_dim()},
+                                        .shape = {1, c_.positions * c_.positions, c_.hidden_dim()},
                                         .dtype = f_.request().dtype,
                                         .kind = TensorKind::kBuffer});
     // A part of the table of the largest image.
-    x.image = f_.op("add", {cut, rows(places, std::min(tokens(), c_.sample * c_.sample), "crop")},
-                    "pos_embed.add");
+    x.image =
+        f_.op("add", {cut, rows(places, std::min(tokens(), c_.positions * c_.positions), "crop")},
+              "pos_embed.add");
     embed_condition("time_text_embed.");
     x.text = linear(text_input(c_.text_dim), "context_embedder", c_.hidden_dim());
     const int64_t pairs = c_.layers - 1;  // the last block drops the text

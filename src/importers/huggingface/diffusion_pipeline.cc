@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "importers/huggingface/denoiser.h"
 #include "importers/huggingface/latent_decoder.h"
+#include "importers/huggingface/pipeline_classes.h"
 #include "ops/joined_graphs.h"
 #include "tilecast/error.h"
 
@@ -18,105 +19,6 @@ namespace tilecast {
 namespace {
 
 namespace fs = std::filesystem;
-
-struct EncoderUse {
-  const char* component;
-  int64_t tokens;  ///< of a prompt, filled up
-};
-
-/// A pipeline's class: what `__call__` of diffusers takes by default.
-struct PipelineDef {
-  std::string_view class_name;
-  std::string_view doc;
-  std::vector<EncoderUse> encoders;
-  std::vector<int64_t> text_tokens;  ///< that the denoiser reads
-  int64_t steps = 0, height = 0, width = 0, frames = 1;
-  double guidance = 0, fps = 0;
-  bool distilled = false;   ///< the scale of guidance is an input of the denoiser
-  bool two_passes = false;  ///< of guidance, one after the other; else one of twice the batch
-};
-
-/// Source: diffusers 0.42, pipelines/*/pipeline_*.py: defaults of __call__ and its
-/// max_sequence_length; frames a second of videos as in their examples (export_to_video).
-const std::vector<PipelineDef>& pipelines() {
-  static const std::vector<PipelineDef> table = {
-      {.class_name = "FluxPipeline",
-       .doc = "FLUX.1 (diffusers)",
-       .encoders = {{"text_encoder", 77}, {"text_encoder_2", 512}},
-       .text_tokens = {512},
-       .steps = 28,
-       .height = 1024,
-       .width = 1024,
-       .guidance = 3.5,
-       .distilled = true},
-      {.class_name = "StableDiffusion3Pipeline",
-       .doc = "Stable Diffusion 3 and 3.5 (diffusers)",
-       .encoders = {{"text_encoder", 77}, {"text_encoder_2", 77}, {"text_encoder_3", 256}},
-       .text_tokens = {77 + 256},
-       .steps = 28,
-       .height = 1024,
-       .width = 1024,
-       .guidance = 7},
-      {.class_name = "PixArtSigmaPipeline",
-       .doc = "PixArt-Sigma (diffusers)",
-       .encoders = {{"text_encoder", 300}},
-       .text_tokens = {300},
-       .steps = 20,
-       .height = 1024,
-       .width = 1024,
-       .guidance = 4.5},
-      {.class_name = "HunyuanDiTPipeline",
-       .doc = "HunyuanDiT (diffusers)",
-       .encoders = {{"text_encoder", 77}, {"text_encoder_2", 256}},
-       .text_tokens = {77, 256},
-       .steps = 50,
-       .height = 1024,
-       .width = 1024,
-       .guidance = 5},
-      // Prompts stand behind an instruction; the denoiser reads the last 300 tokens.
-      {.class_name = "SanaPipeline",
-       .doc = "Sana (diffusers)",
-       .encoders = {{"text_encoder", 300}},
-       .text_tokens = {300},
-       .steps = 20,
-       .height = 1024,
-       .width = 1024,
-       .guidance = 4.5},
-      {.class_name = "WanPipeline",
-       .doc = "Wan, videos from text (diffusers)",
-       .encoders = {{"text_encoder", 512}},
-       .text_tokens = {512},
-       .steps = 50,
-       .height = 480,
-       .width = 832,
-       .frames = 81,
-       .guidance = 5,
-       .fps = 16,
-       .two_passes = true},
-      {.class_name = "CogVideoXPipeline",
-       .doc = "CogVideoX, videos from text (diffusers)",
-       .encoders = {{"text_encoder", 226}},
-       .text_tokens = {226},
-       .steps = 50,
-       .height = 480,
-       .width = 720,
-       .frames = 49,
-       .guidance = 6,
-       .fps = 8},
-      // 95 tokens of the prompt's template are cut off before the denoiser.
-      {.class_name = "HunyuanVideoPipeline",
-       .doc = "HunyuanVideo (diffusers)",
-       .encoders = {{"text_encoder", 256 + 95}, {"text_encoder_2", 77}},
-       .text_tokens = {256},
-       .steps = 50,
-       .height = 720,
-       .width = 1280,
-       .frames = 129,
-       .guidance = 6,
-       .fps = 15,
-       .distilled = true}};
-  return table;
-}
 
 struct DenoiserModel {
   const DenoiserDef* def = nullptr;
@@ -196,6 +98,35 @@ struct Pipeline {
 
 using Part = DiffusionPipeline::Part;
 
+[[noreturn]] void refuse_sizes(const std::string& message) {
+  throw Error(ErrorKind::kInput, message);
+}
+
+/// Tables of positions have an end, and ranks need tokens.
+void check_sizes(const Pipeline& p, const DiffusionPipeline::Batch& batch) {
+  const DenoiserConfig& c = p.denoiser.config;
+  const LatentTile latents = p.latents(batch);
+  const int64_t rows = latents.height / c.patch, columns = latents.width / c.patch;
+  const int64_t most = c.positions * c.patch * pixels_of_latent(p.decoder.config);
+  for (const auto& [option, pixels] : {std::pair("height", batch.height), {"width", batch.width}}) {
+    if (c.positions > 0 && pixels > most)
+      refuse_sizes(fmt::format("`{}` {}: the denoiser's table of positions ends at {} pixels",
+                               option, pixels, most));
+  }
+  const int64_t ranks = checked_multiply(batch.ulysses, batch.ring);
+  const int64_t tokens = checked_product({rows, columns, ceil_divide(latents.frames, c.patch_t)});
+  if (ranks > tokens)
+    refuse_sizes(
+        fmt::format("`ulysses-degree` {} × `ring-degree` {} = {} ranks, but there are {} "
+                    "tokens; use at most one rank a token",
+                    batch.ulysses, batch.ring, ranks, tokens));
+  if (c.linear && rows % ranks != 0)
+    refuse_sizes(
+        fmt::format("`ulysses-degree` {} × `ring-degree` {} = {} ranks do not divide the "
+                    "{} rows of tokens that the denoiser convolves; use a divisor",
+                    batch.ulysses, batch.ring, ranks, rows));
+}
+
 void add_encoders(const std::shared_ptr<const Pipeline>& p, const DiffusionPipeline::Batch& batch,
                   std::vector<Part>& parts) {
   for (size_t i = 0; i < p->encoders.size(); ++i) {
@@ -249,8 +180,9 @@ void add_decoder(const std::shared_ptr<const Pipeline>& p, const DiffusionPipeli
          .component = "vae",
          .stage = DiffusionPipeline::Stage::kDecode,
          .runs = runs,
-         .build = [p, tile = tile](DType dtype) {
+         .build = [p, tile = tile](DType dtype) mutable {
            Graph graph;
+           tile.chunked = p->decoder.def->time_factor > 1;
            const bool wide = p->decoder.def->wide && dtype_bits(dtype) == 16;
            p->decoder.def->build(graph, p->decoder.config, tile, wide ? DType::kTf32 : dtype);
            return graph;
@@ -299,14 +231,48 @@ void set_defaults(const Pipeline& p, DiffusionPipeline& pipeline) {
   pipeline.pixel_multiple =
       checked_multiply(pixels_of_latent(p.decoder.config), p.denoiser.config.patch);
   pipeline.frame_multiple = p.decoder.def->time_factor;
-  pipeline.heads = p.denoiser.config.heads;
+  // Linear attention sends sums, whatever the number of heads.
+  pipeline.heads = p.denoiser.config.linear ? 0 : p.denoiser.config.heads;
+}
+
+/// The width of an encoder's result, by its config; 0: not stated.
+int64_t width_of_encoder(const JsonObject& encoder) {
+  const std::vector<std::string> classes =
+      encoder.has("architectures") ? encoder.strings("architectures") : std::vector<std::string>{};
+  const bool projects = !classes.empty() && classes.front().ends_with("WithProjection");
+  return encoder
+      .optional_integer(projects ? std::vector<std::string>{"projection_dim"}
+                                 : std::vector<std::string>{"hidden_size", "d_model"},
+                        1, kLargestConfigSize)
+      .value_or(0);
+}
+
+void check_text_widths(const Pipeline& p, const JsonObject& config) {
+  for (const EncoderUse& use : p.def->encoders) {
+    int64_t given = 0;
+    bool stated = true;
+    std::vector<std::string> names;
+    for (const EncoderUse& other : p.def->encoders) {
+      if (other.width != use.width) continue;
+      const int64_t width = width_of_encoder(component(config, other.component));
+      names.push_back(fmt::format("'{}'", other.component));
+      given = checked_add(given, width);
+      stated = stated && width > 0;
+    }
+    const int64_t read = p.denoiser.config.*use.width;
+    if (stated && read > 0 && given != read)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("{}: 'transformer' reads text of {} columns, but {} gives {}",
+                              config.where(), read, join(names, " with "), given));
+  }
 }
 
 Model read_pipeline(const JsonObject& config) {
   const std::string name = config.string("_class_name");
   const auto pipeline = std::make_shared<Pipeline>();
-  pipeline->def = &*std::find_if(pipelines().begin(), pipelines().end(),
+  pipeline->def = &*std::find_if(pipeline_classes().begin(), pipeline_classes().end(),
                                  [&](const PipelineDef& def) { return def.class_name == name; });
+  refuse_other_networks(*pipeline->def, config);
   for (const EncoderUse& use : pipeline->def->encoders) {
     const JsonObject part = component(config, use.component);
     pipeline->encoders.push_back(
@@ -319,6 +285,7 @@ Model read_pipeline(const JsonObject& config) {
         ErrorKind::kInput,
         fmt::format("{}: 'transformer' denoises {} channels, but 'vae' decodes {}", config.where(),
                     pipeline->denoiser.config.in, pipeline->decoder.config.latents));
+  check_text_widths(*pipeline, config);
   Model model;
   model.default_seq = 1;
   model.fixed_seq = true;
@@ -328,6 +295,7 @@ Model read_pipeline(const JsonObject& config) {
   set_defaults(*pipeline, p);
   const std::shared_ptr<const Pipeline> shared = pipeline;
   p.parts = [shared](const DiffusionPipeline::Batch& batch) {
+    check_sizes(*shared, batch);
     std::vector<Part> parts;
     add_encoders(shared, batch, parts);
     add_denoiser(shared, batch, parts);
@@ -338,8 +306,8 @@ Model read_pipeline(const JsonObject& config) {
   return model;
 }
 
-/// A denoiser alone: one run, for an image of 1024 x 1024 pixels or a video of 49 frames of 480 x
-/// 720 pixels; `seq` is the length of the text.
+/// A denoiser alone: one run, for an image of the size in its config, without one 1024 x 1024
+/// pixels, or a video of 49 frames of 480 x 720 pixels; `seq` is the length of the text.
 Model read_denoiser_alone(const JsonObject& config) {
   const DenoiserModel denoiser = read_denoiser(config);
   constexpr int64_t kText = 256;
@@ -350,7 +318,7 @@ Model read_denoiser_alone(const JsonObject& config) {
         batch.frames = video ? 13 : 1;
         batch.height = video ? 60 : 128;
         batch.width = video ? 90 : 128;
-        if (m.config.sample > 1 && !video && m.config.sample < 64)
+        if (!video && m.config.sample >= m.config.patch)
           batch.height = batch.width = m.config.sample;
         batch.text_tokens.assign(2, request.seq);
         Graph graph;
@@ -388,7 +356,7 @@ std::vector<FamilyDef> diffusion_families() {
   for (const LatentDecoderDef& def : latent_decoders())
     all.push_back(
         {def.class_name, "", "the decoder of an autoencoder (diffusers)", read_decoder_alone});
-  for (const PipelineDef& def : pipelines())
+  for (const PipelineDef& def : pipeline_classes())
     all.push_back({def.class_name, "", def.doc, read_pipeline});
   return all;
 }

@@ -14,7 +14,8 @@ namespace tilecast {
 /// What a decoder computes in one run: latents of a batch, or of one tile.
 struct LatentTile {
   int64_t samples = 1, frames = 1, height = 1, width = 1;
-  bool first = true;  ///< it has the first frame, which is not repeated
+  bool first = true;     ///< it has the first frame, which is not repeated
+  bool chunked = false;  ///< other frames follow, which read those that it keeps
   bool operator==(const LatentTile&) const = default;
 };
 struct TileRuns {

@@ -67,8 +67,14 @@ LatentDecoderConfig read_dc(const JsonObject& c) {
 }
 
 LatentDecoderConfig read_wan(const JsonObject& c) {
+  // Wan 2.2 TI2V has both.
+  if (c.boolean("is_residual", false))
+    c.fail("is_residual", "decoders with residual blocks are not supported; expected false");
+  if (c.has("patch_size"))
+    c.fail("patch_size", "decoders of patches of pixels are not supported; expected none");
   LatentDecoderConfig d;
-  const int64_t base = c.integer({"base_dim"}, 2, 1 << 16);
+  const int64_t encoder_base = c.integer({"base_dim"}, 2, 1 << 16);
+  const int64_t base = c.optional_integer({"decoder_base_dim"}, 2, 1 << 16).value_or(encoder_base);
   d.channels = integers(c, "dim_mult", 1, 1 << 10);
   if (d.channels.empty()) c.fail("dim_mult", "expected a number for each block");
   std::reverse(d.channels.begin(), d.channels.end());

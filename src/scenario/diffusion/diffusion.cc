@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -42,13 +44,30 @@ const char* stage_name(Stage stage) {
   return "decode";
 }
 
-/// Neighbours, of which `stride` lie between two members of a group.
-CommGroup group_of(int64_t ranks, int64_t stride, const Cluster& cluster) {
-  CommGroup group = packed_group(ranks, cluster);
-  group.stride =
-      std::max<int64_t>(1, std::min(stride, cluster.gpus_per_node / group.ranks_per_node));
-  group.concurrent = group.stride;
-  return group;
+/// Ranks `stride` apart, on the nodes of `all` ranks.
+CommGroup group_of(int64_t ranks, int64_t stride, int64_t all, const Cluster& cluster) {
+  const int64_t node = std::min(cluster.gpus_per_node, all);
+  int64_t inside = std::max<int64_t>(1, std::min(ranks, node / stride));
+  // Groups that begin inside a node may go on in the next one.
+  while (inside > 1 && (ranks % inside != 0 || node % (inside * stride) != 0)) --inside;
+  return {.ranks = ranks,
+          .ranks_per_node = inside,
+          .concurrent = std::max<int64_t>(1, node / inside),
+          .stride = std::min(stride, node)};
+}
+
+/// Two neighbours of a ring. All ranks wait for the slowest pair, which lies on two nodes where the
+/// ring does.
+CommGroup ring_pair(int64_t ranks, int64_t stride, int64_t all, const Cluster& cluster) {
+  CommGroup pair = group_of(ranks, stride, all, cluster);
+  pair.ranks_per_node = pair.ranks_per_node == pair.ranks ? 2 : 1;
+  pair.ranks = 2;
+  return pair;
+}
+
+bool has_dtype(const Graph& graph, DType dtype) {
+  return std::any_of(graph.tensors.begin(), graph.tensors.end(),
+                     [&](const Tensor& tensor) { return tensor.dtype == dtype; });
 }
 
 /// Prices the exchanges of ranks that share sequences. Around a ring, keys and values could travel
@@ -76,8 +95,9 @@ class SequenceCosts {
     const int64_t ranks = std::get<Collective>(kernel.shape).ranks;
     // Ulysses ranks are neighbours; a ring joins one of each of their groups.
     const bool in_ring = kernel.op == ring;
-    const CommGroup group =
-        in_ring ? group_of(2, batch_.ulysses, cluster_) : group_of(ranks, 1, cluster_);
+    const int64_t all = batch_.ulysses * batch_.ring * batch_.cfg;
+    const CommGroup group = in_ring ? ring_pair(ranks, batch_.ulysses, all, cluster_)
+                                    : group_of(ranks, 1, all, cluster_);
     const CollectiveTime time = collective_time(collective_kind(kernel), collective_bytes(kernel),
                                                 kernel.dtype, group, cluster_);
     extrapolated_ = extrapolated_ || time.extrapolated;
@@ -101,14 +121,13 @@ struct TimedPart {
 
 class DiffusionRun {
  public:
-  DiffusionRun(const Inquiry& inquiry, const PassSetup& setup, const TimingSetup& timing,
+  DiffusionRun(const PassSetup& setup, const TimingSetup& timing,
                const DiffusionPipeline::Batch& batch)
       : setup_(setup),
         timing_(timing),
         batch_(batch),
         cluster_(cluster_of_batch(setup)),
         costs_(cluster_, batch_) {
-    static_cast<void>(inquiry);
     timing_.price_collectives = [this](const Program& program, std::vector<KernelTime>& times) {
       costs_.price(program, times);
     };
@@ -128,6 +147,7 @@ class DiffusionRun {
     f.model_flops = f.flops;
     f.forward_s = f.latency_s;
     add_memory(f);
+    if (tf32_decoder_) f.input += ", VAE in tf32";
     describe(f);
     warn(f);
   }
@@ -142,6 +162,14 @@ class DiffusionRun {
   void add(DiffusionPipeline::Part part) {
     const bool wide = setup_.precision.autocast;
     Graph graph = part.build(wide ? DType::kFp32 : setup_.precision.dtype);
+    if (setup_.precision.dtype != DType::kTf32 && has_dtype(graph, DType::kTf32)) {
+      tf32_decoder_ = setup_.device.matmul_peak(DType::kTf32) > 0;
+      if (!tf32_decoder_) graph = part.build(DType::kFp32);
+    }
+    // Every rank of a pass has a share of its result.
+    if (part.stage == Stage::kDenoise)
+      noise_bytes_ = checked_product(
+          {tensor_bytes(graph.tensor(graph.outputs.front())), batch_.ulysses, batch_.ring});
     graph.name = part.name;
     graph = complete_graph(std::move(graph), setup_.model, setup_.request, setup_.precision);
     const int64_t steps = part.stage == Stage::kDenoise ? *setup_.request.diffusion.steps : 1;
@@ -156,9 +184,11 @@ class DiffusionRun {
   void add_rows(Forecast& f, const TimedPart& part, TextArena& names) {
     std::vector<KernelForecast> rows =
         describe_events(part.pass.timeline, part.pass.program(), part.pass.times, names);
+    std::vector<KernelForecast>& own = rows_of(part.part.component);
     for (KernelForecast& row : rows) {
       row.count = checked_multiply(row.count, part.runs);
       f.kernels.push_back(row);
+      own.push_back(row);
     }
     const auto runs = static_cast<double>(part.runs);
     const Interval& seconds = part.pass.totals.seconds;
@@ -195,16 +225,12 @@ class DiffusionRun {
   }
 
   /// Results of guidance's passes that ran on different ranks, in each step.
-  double exchange_of_guidance_s() const {
-    if (batch_.cfg == 1) return 0;
-    constexpr int64_t kBytes = 2;
-    const DiffusionPipeline& pipeline = *setup_.model.pipeline;
-    const int64_t latents =
-        checked_product({batch_.outputs, batch_.height, batch_.width, batch_.frames, kBytes}) /
-        (pipeline.pixel_multiple * pipeline.frame_multiple);
-    return collective_time(CollectiveKind::kAllGather, batch_.cfg * latents, DType::kBf16,
-                           group_of(2, batch_.ulysses * batch_.ring, cluster_), cluster_)
-        .seconds;
+  CollectiveTime exchange_of_guidance() const {
+    if (batch_.cfg == 1) return {};
+    const int64_t stride = batch_.ulysses * batch_.ring;
+    return collective_time(CollectiveKind::kAllGather, checked_multiply(batch_.cfg, noise_bytes_),
+                           setup_.precision.dtype,
+                           group_of(batch_.cfg, stride, stride * batch_.cfg, cluster_), cluster_);
   }
 
   void describe(Forecast& f) const {
@@ -222,7 +248,7 @@ class DiffusionRun {
     d.passes = batch_.guided ? 2 : 1;
     d.ranks = terms.ranks();
     const auto steps = static_cast<double>(d.steps);
-    const double guidance_s = exchange_of_guidance_s();
+    const double guidance_s = exchange_of_guidance().seconds;
     for (double* end : {&f.latency_s.value, &f.latency_s.low, &f.latency_s.high})
       *end += guidance_s * steps;
     f.forward_s = f.latency_s;
@@ -268,22 +294,33 @@ class DiffusionRun {
   void warn(Forecast& f) const {
     std::vector<Warning>& warnings = f.warnings;
     std::vector<CountedTimeline> all;
-    constexpr double kMatters = 0.05;  // of the latency; decoders have many sizes of tiles
-    for (const TimedPart& part : parts_) {
+    for (const TimedPart& part : parts_)
       all.push_back({part.pass.timeline, part.pass.program(), part.runs});
-      if (part.seconds() >= kMatters * f.latency_s)
-        add_warning(warnings,
-                    extrapolation_warning(part.part.name, part.pass.timeline, part.pass.times));
+    // Of whole networks: decoders have many sizes of tiles, each with a small share.
+    for (const auto& [component, rows] : rows_) {
+      double seconds = 0;
+      for (const KernelForecast& row : rows)
+        seconds += row.latency_s * static_cast<double>(row.count);
+      if (seconds >= kNoticedShare * f.latency_s)
+        add_warning(warnings, extrapolation_warning(component, rows));
     }
     add_warning(warnings, unmeasured_operators(all));
     add_warning(warnings, no_model_warning("", f.kernels));
     add_warning(warnings, host_wait_warning("", f.host_wait_s, f.latency_s));
     const double share = f.latency_s > 0 ? f.diffusion->communication_s / f.latency_s : 0;
-    if (f.diffusion->ranks > 1) {
-      for (Warning& warning : link_warnings(cluster_, f.diffusion->ranks,
-                                            {.unmeasured = costs_.extrapolated()}, share))
-        warnings.push_back(std::move(warning));
-    }
+    if (f.diffusion->ranks == 1) return;
+    const bool unmeasured = costs_.extrapolated() || exchange_of_guidance().extrapolated;
+    for (Warning& warning :
+         link_warnings(cluster_, f.diffusion->ranks, {.unmeasured = unmeasured}, share))
+      warnings.push_back(std::move(warning));
+  }
+
+  std::vector<KernelForecast>& rows_of(const std::string& component) {
+    const auto found = std::find_if(rows_.begin(), rows_.end(),
+                                    [&](const auto& entry) { return entry.first == component; });
+    return found != rows_.end()
+               ? found->second
+               : rows_.emplace_back(component, std::vector<KernelForecast>()).second;
   }
 
   const PassSetup& setup_;
@@ -292,6 +329,9 @@ class DiffusionRun {
   Cluster cluster_;
   SequenceCosts costs_;
   std::vector<TimedPart> parts_;
+  std::vector<std::pair<std::string, std::vector<KernelForecast>>> rows_;  ///< of each network
+  int64_t noise_bytes_ = 0;  ///< the result of one pass of the denoiser, on all its ranks
+  bool tf32_decoder_ = false;
 };
 
 /// Fills in what every forecast of a pass has.
@@ -322,6 +362,9 @@ Result run_diffusion(const Inquiry& inquiry) {
   const Device& device = inquiry.gpu().content->device;
   Request request = inquiry.request;
   const DiffusionPipeline::Batch batch = complete_batch(model, request);
+  std::optional<Warning> replaced;
+  const bool chosen = request.execution.dtype.empty();
+  if (chosen) replaced = choose_dtype(device, request);
   // Work of seconds, at the clock that the board's power allows.
   complete_clocks(request, device, bundled_laws(), "sustained");
   const auto [used, precision] = completed_pass(model, device, request);
@@ -330,11 +373,13 @@ Result run_diffusion(const Inquiry& inquiry) {
       timing_setup(setup, inquiry.forecaster.impl().predictor(used.execution.predictor));
   Forecast f;
   describe_request(f, setup);
+  if (chosen) f.dtype_source = "default";
+  add_warning(f.warnings, replaced);
   f.input = describe_batch(batch, *model.pipeline, used.diffusion);
   add_messages(f.warnings, WarningCode::kModelFile, model.name, model.warnings);
   add_messages(f.warnings, WarningCode::kDeviceFile, device.id, device.warnings);
   f.warnings.insert(f.warnings.end(), precision.warnings.begin(), precision.warnings.end());
-  DiffusionRun(inquiry, setup, timing, batch).fill(f);
+  DiffusionRun(setup, timing, batch).fill(f);
   add_diffusion_power(f, timing);
   const double peak = device.matmul_peak(compute_dtype(precision.scheme, precision.dtype));
   if (peak > 0 && f.latency_s > 0)

@@ -88,8 +88,6 @@ DiffusionPipeline::Batch complete_batch(const Model& model, Request& request) {
   require_multiple("width", *terms.width, p.pixel_multiple, model.name);
   const bool guided = !p.distilled && *terms.guidance > 1;
   check_degrees(model, terms, guided);
-  // The dtype that pipelines are published for.
-  if (request.execution.dtype.empty()) request.execution.dtype = "bf16";
   return {.outputs = request.batch,
           .height = *terms.height,
           .width = *terms.width,
@@ -98,6 +96,18 @@ DiffusionPipeline::Batch complete_batch(const Model& model, Request& request) {
           .ulysses = terms.ulysses_degree,
           .ring = terms.ring_degree,
           .cfg = terms.cfg_degree};
+}
+
+std::optional<Warning> choose_dtype(const Device& device, Request& request) {
+  std::string& dtype = request.execution.dtype;
+  for (const DType candidate : {DType::kBf16, DType::kFp16, DType::kFp32}) {
+    dtype = std::string(dtype_name(candidate));
+    if (device.matmul_peak(candidate) > 0) break;
+  }
+  const std::string published(dtype_name(DType::kBf16));
+  if (dtype == published) return std::nullopt;
+  return Warning{
+      WarningCode::kDtypeReplaced, device.id, 0, {{"requested", published}, {"used", dtype}}};
 }
 
 std::string describe_batch(const DiffusionPipeline::Batch& batch, const DiffusionPipeline& pipeline,

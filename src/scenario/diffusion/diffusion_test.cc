@@ -1,15 +1,20 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "base/file.h"
 #include "base/json.h"
+#include "collectives/collective.h"
+#include "devices/registry.h"
 #include "importers/huggingface/diffusion_pipeline.h"
 #include "importers/model.h"
 #include "ops/validate.h"
+#include "scenario/parallel/rank_layout.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "tilecast/result.h"
@@ -161,6 +166,181 @@ TEST(Diffusion, WrongRequestsSayWhatIsExpected) {
   EXPECT_ERROR(forecast_of("flux.1-dev", {{"tp", "2"}, {"mode", "training"}}), kUnsupported,
                "only inference is forecast");
   EXPECT_ERROR(forecast_of("gpt2", {{"steps", "4"}}), kInput, "apply to pipelines of diffusers");
+}
+
+/// The cluster of so many GPUs of one kind.
+Cluster ranks_of(int64_t ranks) {
+  Request request;
+  request.parallel.cp = ranks;
+  return cluster_of(find_device("H100"), request);
+}
+
+TEST(Diffusion, RingsOverNodesTakeTheNetwork) {
+  const auto exchanges = [](const char* ulysses, const char* ring) {
+    return forecast_of("flux.1-dev",
+                       {{"steps", "1"}, {"ulysses-degree", ulysses}, {"ring-degree", ring}});
+  };
+  const Forecast one_node = exchanges("4", "2"), two_nodes = exchanges("8", "2");
+  // Half the bytes of each rank, over a slower link.
+  EXPECT_GT(two_nodes.diffusion->communication_s, 1.5 * one_node.diffusion->communication_s);
+  EXPECT_GT(two_nodes.diffusion->communication_s,
+            1.5 * exchanges("8", "1").diffusion->communication_s);
+  const auto warns_of_network = [](const Forecast& f) {
+    return std::any_of(f.warnings.begin(), f.warnings.end(), [](const Warning& warning) {
+      return warning.code == WarningCode::kUnmeasuredLinks;
+    });
+  };
+  EXPECT_TRUE(warns_of_network(two_nodes));
+  EXPECT_FALSE(warns_of_network(one_node));
+}
+
+TEST(Diffusion, RingsPassKeysAndValues) {
+  const Forecast f = forecast_of("flux.1-dev", {{"steps", "1"}, {"ring-degree", "2"}});
+  int64_t count = 0;
+  for (const KernelForecast& row : f.kernels) {
+    if (row.op != "ring_exchange") continue;
+    count += row.count;
+    // Half of 4096 + 512 tokens, of 24 heads of 128 columns.
+    const int64_t bytes = 2304 * 24 * 128 * 2;
+    const CommGroup pair{.ranks = 2, .ranks_per_node = 2};
+    EXPECT_NEAR(
+        row.latency_s,
+        collective_time(CollectiveKind::kSendRecv, bytes, DType::kBf16, pair, ranks_of(2)).seconds,
+        1e-9);
+  }
+  EXPECT_EQ(count, 57 * 2);  // keys and values of 57 blocks
+}
+
+TEST(Diffusion, GuidanceOnRanksExchangesTheNoise) {
+  const Forecast f = forecast_of("pixart-sigma", {{"steps", "3"}, {"cfg-degree", "2"}});
+  const int64_t noise = 128 * 128 * 8 * 2;  // latents with learned variances, in bf16
+  const CommGroup pair{.ranks = 2, .ranks_per_node = 2};
+  EXPECT_NEAR(
+      f.diffusion->communication_s,
+      3 * collective_time(CollectiveKind::kAllGather, 2 * noise, DType::kBf16, pair, ranks_of(2))
+              .seconds,
+      1e-9);
+  // With eight ranks to a pass, the passes lie on two nodes.
+  const auto step = [](const char* ulysses, const char* cfg) {
+    return forecast_of("wan2.1-t2v-1.3b",
+                       {{"steps", "1"}, {"ring-degree", ulysses}, {"cfg-degree", cfg}})
+        .diffusion->communication_s;
+  };
+  EXPECT_GT(step("8", "2") - step("8", "1") / 2, step("4", "2") - step("4", "1") / 2);
+}
+
+/// A bundled pipeline with a change.
+Model changed(const std::string& name, const std::function<void(Json&)>& change) {
+  const TemporaryFolder temporary;
+  const fs::path bundled = fs::path(TILECAST_MODELS) / (name + ".json");
+  Json json = parse_json(read_file(bundled), bundled.string());
+  change(json);
+  const fs::path file = temporary.path() / "changed.json";
+  write_file(file, json.dump());
+  return load_model(file.string());
+}
+
+TEST(Diffusion, NetworksThatAPipelineDoesNotRunAreRefused) {
+  // Wan 2.2 A14B has a second denoiser.
+  EXPECT_ERROR(
+      changed("wan2.1-t2v-14b", [](Json& json) { json["transformer_2"] = json["transformer"]; }),
+      kUnsupported, "the component 'transformer_2' is not supported in a WanPipeline");
+  EXPECT_ERROR(changed("wan2.1-t2v-14b",
+                       [](Json& json) {
+                         json["transformer_2"] =
+                             Json::array({"diffusers", "WanTransformer3DModel"});
+                       }),
+               kUnsupported, "'transformer_2'");
+  EXPECT_TRUE(changed("wan2.1-t2v-14b", [](Json& json) {
+                json["transformer_2"] = Json::array({nullptr, nullptr});
+                json["scheduler"] = Json::array({"diffusers", "UniPCMultistepScheduler"});
+              }).pipeline);
+}
+
+TEST(Diffusion, AutoencodersOfOtherKindsAreRefused) {
+  EXPECT_ERROR(changed("wan2.1-t2v-1.3b", [](Json& json) { json["vae"]["is_residual"] = true; }),
+               kInput, "'is_residual'");
+  EXPECT_ERROR(changed("wan2.1-t2v-1.3b", [](Json& json) { json["vae"]["patch_size"] = 2; }),
+               kInput, "'patch_size'");
+}
+
+TEST(Diffusion, EncodersAreAsWideAsTheDenoiserReads) {
+  EXPECT_ERROR(
+      changed("pixart-sigma", [](Json& json) { json["transformer"]["caption_channels"] = 1024; }),
+      kInput, "reads text of 1024 columns, but 'text_encoder' gives 4096");
+  EXPECT_ERROR(changed("sd3.5-medium",
+                       [](Json& json) { json["transformer"]["pooled_projection_dim"] = 1280; }),
+               kInput, "but 'text_encoder' with 'text_encoder_2' gives 2048");
+}
+
+TEST(Diffusion, ADenoiserAloneHasTheSizeOfItsConfig) {
+  for (const int64_t side : {32, 64, 128}) {
+    const Model model = changed("pixart-sigma", [&](Json& json) {
+      Json transformer = json["transformer"];
+      transformer["sample_size"] = side;
+      json = transformer;
+    });
+    bool found = false;
+    const Graph graph = model.build({.batch = 1, .seq = 300});
+    for (const Tensor& tensor : graph.tensors) {
+      if (tensor.name != "latents") continue;
+      found = true;
+      EXPECT_EQ(tensor.shape, (Shape{1, 4, side, side}));
+    }
+    EXPECT_TRUE(found);
+  }
+}
+
+TEST(Diffusion, DtypesAreThoseOfTheDevice) {
+  const Forecast h100 = forecast_of("wan2.1-t2v-1.3b", {{"steps", "1"}});
+  EXPECT_EQ(h100.dtype, "bf16");
+  EXPECT_EQ(h100.dtype_source, "default");
+  EXPECT_NE(h100.input.find("VAE in tf32"), std::string::npos);
+  // No unit for bf16, nor for TF32.
+  const Forecast v100 = forecast_of("wan2.1-t2v-1.3b", {{"steps", "1"}}, "V100");
+  EXPECT_EQ(v100.dtype, "fp16");
+  EXPECT_EQ(v100.input.find("VAE in tf32"), std::string::npos);
+  EXPECT_TRUE(std::any_of(v100.warnings.begin(), v100.warnings.end(), [](const Warning& warning) {
+    return warning.code == WarningCode::kDtypeReplaced;
+  }));
+  EXPECT_EQ(forecast_of("pixart-sigma", {{"steps", "1"}, {"dtype", "fp16"}}).dtype_source, "asked");
+}
+
+TEST(Diffusion, DegreesAndSizesHaveLimits) {
+  EXPECT_ERROR(forecast_of("sana1.5-1.6b", {{"ring-degree", "3"}}), kInput,
+               "do not divide the 32 rows");
+  // Linear attention sends no heads, of which Sana has 70.
+  EXPECT_EQ(forecast_of("sana1.5-1.6b", {{"steps", "1"}, {"ulysses-degree", "8"}}).gpus(), 8);
+  EXPECT_ERROR(forecast_of("sd3.5-medium", {{"height", "8192"}}), kInput,
+               "`height` 8192: the denoiser's table of positions ends at 6144 pixels");
+  EXPECT_ERROR(forecast_of("flux.1-dev", {{"ring-degree", "8192"}}), kInput,
+               "there are 4096 tokens");
+}
+
+TEST(Diffusion, WarningsAreOfNetworks) {
+  for (const char* gpu : {"H100", "V100"}) {
+    const Forecast f = forecast_of("wan2.1-t2v-1.3b", {{"steps", "1"}}, gpu);
+    int of_decoder = 0;
+    for (const Warning& warning : f.warnings) {
+      if (warning.code != WarningCode::kExtrapolated) continue;
+      EXPECT_EQ(warning.subject.find(' '), std::string::npos) << warning.subject;
+      of_decoder += warning.subject == "vae" ? 1 : 0;
+    }
+    EXPECT_EQ(of_decoder, 1) << gpu;
+  }
+}
+
+TEST(Diffusion, DecodersKeepFramesForTheNextOnes) {
+  const Model model = load_model("wan2.1-t2v-1.3b");
+  const DiffusionPipeline& p = *model.pipeline;
+  for (const DiffusionPipeline::Part& part :
+       p.parts({.height = p.height, .width = p.width, .frames = p.frames})) {
+    if (part.component != "vae") continue;
+    const Graph graph = part.build(DType::kBf16);
+    // Two convolutions over time in each block: two in the middle, three at each of four sizes.
+    const size_t blocks = 2 + 4 * 3, ends = 2;
+    EXPECT_GE(graph.outputs.size(), 1 + 2 * blocks + ends) << part.name;
+  }
 }
 
 /// A pipeline's folder as diffusers saves it.
