@@ -15,6 +15,7 @@
 #include "base/budget.h"
 #include "base/json.h"
 #include "profile/formats.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -97,12 +98,26 @@ int64_t attribute(const Json& node, std::string_view name) {
   return 0;
 }
 
+/// A node; null where the text is none.
+Json node_of(std::string_view json, const std::string& where) {
+  try {
+    return parse_json(json, where);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::kInput) throw;
+    return {};
+  }
+}
+
 }  // namespace
 
 void ChakraNodes::add(std::string_view json, TraceBuilder& builder) {
-  const Json node = parse_json(std::string(json), "node of an execution trace");
+  const std::string where = fmt::format("{}: node {}", name_, ++count_);
+  const Json node = node_of(json, where);
   const int64_t id = number_of(node, "id", -1);
-  if (id < 0) return;
+  if (id < 0) {
+    ++builder.trace().odd_events;
+    return;
+  }
   const int64_t parent = number_of(node, "ctrl_deps", -1);
   const std::string name = text_member(node, "name"), category = text_member(node, "cat");
   const std::string start = written(node, "ts"), duration = written(node, "inclusive_dur");
@@ -125,7 +140,7 @@ void ChakraNodes::add(std::string_view json, TraceBuilder& builder) {
   if (const Json* inputs = member_of(node, "inputs")) arguments = kineto_arguments(*inputs);
   constexpr int64_t kNodeBytes = 512;
   bytes_ += kNodeBytes + static_cast<int64_t>(json.size());
-  Budget::here().allow(kTraceNames, bytes_, "execution trace");
+  Budget::here().allow(kTraceNames, bytes_, where);
   nodes_.insert_or_assign(
       id, Node{parent, attribute(node, "tid"), name, arguments.dims, arguments.types,
                arguments.strides, arguments.values, start, duration});

@@ -4,8 +4,10 @@
 #include <fstream>
 #include <string>
 
+#include "profile/formats.h"
 #include "profile/operators.h"
 #include "profile/trace.h"
+#include "profile/trace_builder.h"
 #include "tilecast/error.h"
 #include "tilecast/forecast.h"
 #include "tilecast/profile.h"
@@ -102,6 +104,31 @@ TEST(ChakraTrace, ACutFileGivesItsNodes) {
       parse_profiler_trace(whole.substr(0, whole.find("mylib") - 20), "et.json");
   EXPECT_TRUE(trace.cut_off);
   EXPECT_EQ(trace.operators.size(), 4u);
+}
+
+TEST(ChakraTrace, BadNodesAreCounted) {
+  const ProfilerTrace trace = parse_profiler_trace(
+      chakra_trace(chakra_node(3, 2, "aten::mm", kProduct) + R"(, {"id": 4, "name": nul}, 5, )" +
+                   R"({"name": "without an id"}, )" + chakra_node(6, 2, "aten::mm", kProduct)),
+      "et.json");
+  EXPECT_FALSE(trace.cut_off);
+  EXPECT_EQ(trace.operators.size(), 2u);
+  EXPECT_EQ(trace.odd_events, 3);
+}
+
+TEST(ChakraTrace, LimitsNameFileAndNode) {
+  const std::string node = chakra_node(3, 2, std::string(140'000, 'x'), kProduct);
+  ChakraNodes nodes("et.json");
+  TraceBuilder builder("et.json");
+  const LimitScope limits({.memory_bytes = 1 << 20});  // a quarter of it for names
+  nodes.add(node, builder);
+  try {
+    nodes.add(node, builder);
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::kUnsupported);
+    EXPECT_TRUE(std::string(error.what()).starts_with("et.json: node 2")) << error.what();
+  }
 }
 
 TEST(ChakraTrace, ForecastsItsOperators) {

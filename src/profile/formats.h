@@ -7,6 +7,8 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "profile/sqlite_file.h"
 #include "profile/text_source.h"
@@ -34,10 +36,14 @@ NvtxRange nvtx_range(std::string_view text);
 /// that state no times get their places in the order of the program, nested as they were called.
 class ChakraNodes {
  public:
-  /// A node, as the file has it.
+  /// `name`: of the file, for messages.
+  explicit ChakraNodes(std::string name) : name_(std::move(name)) {}
+  /// A node, as the file has it. One that is none counts as an odd event.
   void add(std::string_view json, TraceBuilder& builder);
   /// Puts all operators into the trace.
   void finish(TraceBuilder& builder);
+  /// Nodes that were added.
+  int64_t count() const { return count_; }
 
  private:
   struct Node {
@@ -46,6 +52,8 @@ class ChakraNodes {
   };
   void visit(int64_t root, TraceBuilder& builder);
 
+  std::string name_;
+  int64_t count_ = 0;
   std::map<int64_t, Node> nodes_;  ///< by id, which is given when an operator begins
   std::map<int64_t, std::vector<int64_t>> children_;
   int64_t place_ = 0, bytes_ = 0;

@@ -134,8 +134,9 @@ bool TraceReader::from_window(Work work) {
     } catch (const JsonCursor::Ended&) {
       if (!grow()) return false;
     } catch (const JsonCursor::Malformed&) {
-      fail_input(name_, fmt::format("no valid JSON after {} events of the trace",
-                                    builder_.trace().event_count));
+      fail_input(name_, fmt::format("no valid JSON after {} {} of the trace",
+                                    nodes_ ? nodes_->count() : builder_.trace().event_count,
+                                    nodes_ ? "nodes" : "events"));
     }
   }
 }
@@ -161,7 +162,7 @@ bool TraceReader::read_events() {
 }
 
 bool TraceReader::read_nodes() {
-  nodes_.emplace();
+  nodes_.emplace(name_);
   for (bool more = true; more;) {
     std::string_view node;
     const bool whole = from_window([&](JsonCursor& cursor) {

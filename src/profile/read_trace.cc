@@ -83,8 +83,10 @@ void warn_of_file(std::vector<std::string>& warnings, const ProfilerTrace& trace
         fmt::format("{}the file ends before its list of events does: {} events were read", of,
                     format_integer(trace.event_count)));
   if (trace.odd_events > 0)
-    warnings.push_back(fmt::format("{}{} events without a valid time were left out", of,
-                                   format_integer(trace.odd_events)));
+    warnings.push_back(fmt::format("{}{} {} were left out", of, format_integer(trace.odd_events),
+                                   trace.format == TraceFormat::kChakra
+                                       ? "nodes without a valid id or time"
+                                       : "events without a valid time"));
 }
 
 void check_gpu_work(const ProfilerTrace& trace, const std::string& path, const char* purpose) {

@@ -115,6 +115,9 @@ std::string by_name(const std::string& kernel) {
            "cuDNN's attention";
   if (kernel == "attn_fwd" || kernel == "bwd_kernel_fuse" || kernel == "bwd_kernel_dk_dv")
     return "attention by Triton: try the kernels of AITER or Composable Kernel";
+  if (contains(kernel, "unrolled_elementwise_kernel"))
+    return "tensors of two dtypes: the kernel loads element by element, a compiled model casts in "
+           "the kernel before";
   if (contains(kernel, "cunn_SoftMax") || contains(kernel, "softmax_warp"))
     return "softmax as a kernel of its own: a fused loss or attention would leave it out";
   return "";

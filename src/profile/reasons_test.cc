@@ -27,6 +27,17 @@ TEST(Reasons, AnOperatorThatSortsSaysSoWhateverItsBlocks) {
             "it sorts the ids before it sums their rows");
 }
 
+TEST(Reasons, ACastToAnotherDtypeLoadsElementByElement) {
+  std::string kernel = kernel_event("unrolled_elementwise_kernel", 1, 1, 10, 40);
+  const std::string grid = R"("grid": [8, 2, 1])";
+  kernel.replace(kernel.find(grid), grid.size(), R"("grid": [800, 2, 1])");
+  EXPECT_TRUE(first_reason(op_event("aten::copy_", 1, 1, 5,
+                                    R"("Input Dims": [[8192, 768], [8192, 768], []],
+ "Input type": ["float", "c10::BFloat16", "Scalar"], "Concrete Inputs": ["", "", "False"])") +
+                           "," + kernel)
+                  .starts_with("tensors of two dtypes"));
+}
+
 constexpr const char* kShared = "a collective of another stream shares the GPU with it";
 
 /// The same text with another part.

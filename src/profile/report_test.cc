@@ -43,6 +43,40 @@ TEST(TraceReport, OperatorsBesideWhatTheyShouldTake) {
   EXPECT_FALSE(report.carried);
 }
 
+/// A cast of 64 KiB that takes as long.
+TracedOperator cast_of(double us) {
+  const TraceFile file(
+      "tilecast_profile_test_cast.json",
+      h100_trace(op_event("aten::copy_", 1, 1, 5, R"("Input Dims": [[64, 256], [64, 256], []],
+ "Input type": ["float", "c10::BFloat16", "Scalar"], "Concrete Inputs": ["", "", "False"])") +
+                 "," + kernel_event("unrolled_elementwise_kernel", 1, 1, 10, us)));
+  return report_trace(Forecaster(), {.path = file.path}).operators.at(0);
+}
+
+TEST(TraceReport, StartsOfKernelsMayVary) {
+  const TracedOperator usual = cast_of(2), late = cast_of(4.3), slow = cast_of(12);
+  EXPECT_EQ(usual.limit, "latency");
+  EXPECT_GT(late.measured_s, late.forecast->high);
+  EXPECT_FALSE(late.slow);
+  EXPECT_TRUE(slow.slow);
+}
+
+TEST(TraceReport, MemoryThatNoDeviceHasIsLeftOut) {
+  std::string text = two_products();
+  for (const int address : {1, 2, 3})  // 512 TiB each
+    text.insert(text.rfind(']'), R"(, {"ph": "i", "name": "[memory]", "pid": 1, "tid": 1, "ts": 105,
+ "args": {"Total Reserved": 0, "Total Allocated": 562949953421312, "Bytes": 562949953421312,
+ "Device Id": 0, "Device Type": 1, "Addr": )" +
+                                     std::to_string(address) + "}}");
+  const TraceFile file("tilecast_profile_test_memory.json", text);
+  const TraceReport report = report_trace(Forecaster(), {.path = file.path});
+  EXPECT_EQ(report.operators.size(), 1u);
+  EXPECT_FALSE(report.memory);
+  EXPECT_TRUE(std::any_of(
+      report.warnings.begin(), report.warnings.end(),
+      [](const std::string& one) { return one.starts_with("events of memory were left out"); }));
+}
+
 TEST(TraceReport, OnTheSameGpuItTakesWhatWasMeasured) {
   const TraceFile file("tilecast_profile_test_same.json", two_products());
   const Forecaster forecaster;
