@@ -190,6 +190,12 @@ Operands collective_operands(GraphBuilder& b, const GivenSizes& s) {
   return {{b.input("x", {s["rows"], s["columns"]}, s.dtype())}, {{"ranks", s["ranks"]}}};
 }
 
+/// A rank's share of the rows of a sequence, with all heads: a head of `columns` to each rank.
+Operands exchange_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("x", {1, s["rows"], s["ranks"], s["columns"]}, s.dtype())},
+          {{"ranks", s["ranks"]}}};
+}
+
 AttributeDef ranks_attribute() {
   return {.name = "ranks", .doc = "how many", .default_value = int64_t{1}, .min = 1};
 }
@@ -309,6 +315,8 @@ std::vector<OpDef> collective_ops() {  // NOLINT(readability-function-size): a t
                        .min = 0}},
        .infer = infer_exchanged,
        .work = work_collective,
+       .sizes = collective_sizes(),
+       .operands = exchange_operands,
        .example = "x: bf16[2, 64, 8, 128] {ranks=4}"},
       {.name = "ring_exchange",
        .doc = "keys and values to the next rank of a ring, and those of the one before",
