@@ -116,11 +116,13 @@ double flop_per_clock(const Kernel& kernel, const Chip& chip) {
   return chip.device.matmul_peak(kernel.dtype) / (chip.sms * chip.clock_hz);
 }
 
-/// Whether the kernels are those of FlashAttention 2, which have mma.sync on all GPUs.
+/// Whether the kernels are those of FlashAttention 2, which have mma.sync on all GPUs, from Ampere
+/// on.
 bool is_flash_attention_2(const Chip& chip, const SoftwareTraits& traits) {
   switch (chip.gpu.matrix_instruction) {
     case MatrixInstruction::kMmaSync:
-      return traits.runs_flash_attention_2;
+      return traits.runs_flash_attention_2 && chip.gpu.architecture != Architecture::kVolta &&
+             chip.gpu.architecture != Architecture::kTuring;
     case MatrixInstruction::kWgmma:
       return traits.wgmma_attention_ratio > 1;
     case MatrixInstruction::kTcgen05:
