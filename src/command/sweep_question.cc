@@ -24,7 +24,7 @@ std::vector<OptionGroup> sweep_groups() {
   CommandOption pareto =
       list_option("pareto", "cycles, multipliers and memory of accelerators",
                   "fields of rows, each better than others in one of them: latency_s (or time), "
-                  "cost, peak_bytes (memory), energy_j (energy), tokens_per_s, …; min:NAME or "
+                  "cost, peak_bytes (memory), energy_j (energy), tokens_per_s and others; min:NAME or "
                   "max:NAME also for a column of the spec",
                   into<&Sweep::pareto>(), ValueType::kText);
   pareto.value = "FIELD,...";
