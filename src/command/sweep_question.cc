@@ -21,26 +21,27 @@ std::vector<OptionGroup> sweep_groups() {
   output.help =
       "gets a row for each point, as CSV or, in .jsonl, a JSON object in each line; a run that was "
       "interrupted goes on from there";
-  CommandOption pareto =
-      list_option("pareto", "cycles, multipliers and memory of accelerators",
-                  "fields of rows, each better than others in one of them: latency_s (or time), "
-                  "cost, peak_bytes (memory), energy_j (energy), tokens_per_s and others; min:NAME or "
-                  "max:NAME also for a column of the spec",
-                  into<&Sweep::pareto>(), ValueType::kText);
+  CommandOption pareto = list_option(
+      "pareto", "cycles, multipliers and memory of accelerators",
+      "fields of rows, each better than others in one of them: latency_s (or time), "
+      "cost, peak_bytes (memory), energy_j (energy), tokens_per_s and others; min:NAME or "
+      "max:NAME also for a column of the spec",
+      into<&Sweep::pareto>(), ValueType::kText);
   pareto.value = "FIELD,...";
-  return {{"Arguments",
-           {{.names = "SPEC",
-             .help = "JSON file with lists, ranges and draws of models, GPUs, options of a forecast "
-                     "and numbers of devices (docs/guide/sweep_many.md)",
-             .kind = ValueKind::kFile,
-             .required = true,
-             .set = into<&Sweep::spec>()}}},
-          {"Options",
-           {output, pareto,
-            switch_option("columns", "the answer has points of the sweep, as pages (html) have",
-                          into<&Sweep::columns>()),
-            whole_option("--threads", "all cores", "forecasts that run at once",
-                         into<&Sweep::threads>(), 1, kMostThreads)}}};
+  return {
+      {"Arguments",
+       {{.names = "SPEC",
+         .help = "JSON file with lists, ranges and draws of models, GPUs, options of a forecast "
+                 "and numbers of devices (docs/guide/sweep_many.md)",
+         .kind = ValueKind::kFile,
+         .required = true,
+         .set = into<&Sweep::spec>()}}},
+      {"Options",
+       {output, pareto,
+        switch_option("columns", "the answer has points of the sweep, as pages (html) have",
+                      into<&Sweep::columns>()),
+        whole_option("--threads", "all cores", "forecasts that run at once",
+                     into<&Sweep::threads>(), 1, kMostThreads)}}};
 }
 
 Reply answer_sweep(Sweep&& asked, const Given&, const Asking& asking) {
