@@ -10,7 +10,7 @@
 namespace tilecast {
 namespace {
 
-constexpr int64_t kMostLayers = 1000, kMostPatch = 64, kLargestLatent = 1 << 14;
+constexpr int64_t kMostDenoiserLayers = 1000, kMostPatch = 64, kLargestLatent = 1 << 14;
 
 int64_t size(const JsonObject& c, const char* key) {
   return c.integer({key}, 1, kLargestConfigSize);
@@ -19,7 +19,7 @@ int64_t size_or(const JsonObject& c, const char* key, int64_t otherwise) {
   return c.optional_integer({key}, 1, kLargestConfigSize).value_or(otherwise);
 }
 int64_t count_or(const JsonObject& c, const char* key, int64_t otherwise) {
-  return c.optional_integer({key}, 0, kMostLayers).value_or(otherwise);
+  return c.optional_integer({key}, 0, kMostDenoiserLayers).value_or(otherwise);
 }
 
 /// What all classes name alike.
@@ -28,7 +28,7 @@ DenoiserConfig common(const JsonObject& c) {
   constexpr int64_t kMostHeads = 1 << 12, kLargestHead = 1 << 12;
   d.heads = c.integer({"num_attention_heads"}, 1, kMostHeads);
   d.head_dim = c.integer({"attention_head_dim"}, 1, kLargestHead);
-  d.layers = c.integer({"num_layers"}, 1, kMostLayers);
+  d.layers = c.integer({"num_layers"}, 1, kMostDenoiserLayers);
   d.in = size(c, "in_channels");
   d.out = size_or(c, "out_channels", d.in);
   d.ffn_dim = 4 * d.hidden_dim();
@@ -118,7 +118,7 @@ DenoiserConfig read_sd3(const JsonObject& c) {
   d.pooled_dim = size(c, "pooled_projection_dim");
   d.qk_norm = c.optional_string({"qk_norm"}).has_value();
   if (!c.has("dual_attention_layers")) return d;
-  const std::vector<int64_t> dual = integers(c, "dual_attention_layers", 0, kMostLayers);
+  const std::vector<int64_t> dual = integers(c, "dual_attention_layers", 0, kMostDenoiserLayers);
   for (size_t i = 0; i < dual.size(); ++i) {
     if (dual[i] != static_cast<int64_t>(i))
       c.fail("dual_attention_layers", "expected the first layers: 0, 1, 2, …");

@@ -66,7 +66,7 @@ LatentDecoderConfig read_dc(const JsonObject& c) {
   return d;
 }
 
-LatentDecoderConfig read_wan(const JsonObject& c) {
+LatentDecoderConfig read_wan_decoder(const JsonObject& c) {
   // Wan 2.2 TI2V has both.
   if (c.boolean("is_residual", false))
     c.fail("is_residual", "decoders with residual blocks are not supported; expected false");
@@ -187,7 +187,7 @@ const std::vector<LatentDecoderDef>& latent_decoders() {
       {"AutoencoderKL", 1, false, read_kl, build_kl_decoder, at_once},
       {"AutoencoderDC", 1, false, read_dc, build_dc_decoder, at_once},
       // The model cards of Wan2.1 load the autoencoder with torch_dtype=torch.float32.
-      {"AutoencoderKLWan", 4, true, read_wan, build_wan_decoder, runs_of_wan},
+      {"AutoencoderKLWan", 4, true, read_wan_decoder, build_wan_decoder, runs_of_wan},
       {"AutoencoderKLCogVideoX", 4, false, read_cogvideox_vae, build_cogvideox_decoder,
        runs_of_cogvideox},
       {"AutoencoderKLHunyuanVideo", 4, false, read_hunyuan_vae, build_hunyuan_decoder,

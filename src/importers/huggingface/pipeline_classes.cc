@@ -12,7 +12,7 @@ namespace tilecast {
 
 /// Source: diffusers 0.42, pipelines/*/pipeline_*.py: defaults of __call__ and its
 /// max_sequence_length; frames a second of videos as in their examples (export_to_video).
-const std::vector<PipelineDef>& pipeline_classes() {
+const std::vector<PipelineDef>& pipeline_classes() {  // NOLINT(readability-function-size): a table
   using Denoises = DenoiserConfig;
   static const std::vector<PipelineDef> table = {
       {.class_name = "FluxPipeline",
