@@ -14,7 +14,7 @@ else
   checks=-performance-unnecessary-value-param
   sources=$(sed -n 's/^ *"file": "\(.*\)",\{0,1\}$/\1/p' build/tidy/compile_commands.json | grep -v -e '/bench/' -e '/build/tidy/[^/]*$')
 fi
-cmake --build build/tidy --target stored_laws.cc stored_software.cc > /dev/null  # which sources of a unity build include
+cmake --build build/tidy --target stored_laws.cc stored_software.cc tilecast_commit_source > /dev/null  # which sources of a unity build include
 [ -n "$sources" ] || { echo "clang-tidy: no source changed"; exit 0; }
 echo "$sources" | xargs -P "$(nproc)" -n 1 clang-tidy-19 --quiet --checks="$checks" --warnings-as-errors='*' -p build/tidy
 echo "clang-tidy: $(echo "$sources" | wc -l) sources are clean"

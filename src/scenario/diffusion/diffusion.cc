@@ -245,7 +245,7 @@ class DiffusionRun {
     d.width = batch_.width;
     if (pipeline.video) {
       d.frames = batch_.frames;
-      d.fps = *terms.fps;
+      d.fps = terms.fps;
     }
     d.guidance = *terms.guidance;
     d.passes = batch_.guided ? 2 : 1;

@@ -21,6 +21,24 @@
 
 namespace tilecast {
 
+namespace {
+
+/// Of a graph that contains its backward pass.
+void check_backward(const Model& model, const Request& request) {
+  if (model.has_backward && request.mode != Mode::kTraining)
+    throw Error(ErrorKind::kInput,
+                model.name +
+                    ": the graph contains a backward pass; use `mode` training, or a graph of the "
+                    "forward pass for inference");
+  if (model.has_backward && request.checkpointing != Checkpointing::kNone)
+    throw Error(ErrorKind::kInput,
+                model.name +
+                    ": the graph contains its backward pass, so `checkpointing` has no effect; "
+                    "omit it, and trace the model with checkpointing instead");
+}
+
+}  // namespace
+
 void check_model(const Model& model, const Request& request, int64_t seq) {
   const Execution& e = request.execution;
   if (model.fixed_dtype && (request.seq || request.batch != 1))
@@ -40,16 +58,7 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kInput,
                 fmt::format("`dim`: {} has no symbolic dimensions; an ONNX file may have some",
                             model.name));
-  if (model.has_backward && request.mode != Mode::kTraining)
-    throw Error(ErrorKind::kInput,
-                model.name +
-                    ": the graph contains a backward pass; use `mode` training, or a graph of the "
-                    "forward pass for inference");
-  if (model.has_backward && request.checkpointing != Checkpointing::kNone)
-    throw Error(ErrorKind::kInput,
-                model.name +
-                    ": the graph contains its backward pass, so `checkpointing` has no effect; "
-                    "omit it, and trace the model with checkpointing instead");
+  check_backward(model, request);
   if (e.attention == AttentionKind::kFlash && !model.has_fused_attention)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("`attention` flash: '{}' is forecast with eager attention only",
