@@ -116,13 +116,10 @@ double flop_per_clock(const Kernel& kernel, const Chip& chip) {
   return chip.device.matmul_peak(kernel.dtype) / (chip.sms * chip.clock_hz);
 }
 
-/// Whether the kernels are those of FlashAttention 2, which have mma.sync on all GPUs, from Ampere
-/// on.
-bool is_flash_attention_2(const Chip& chip, const SoftwareTraits& traits) {
+/// Whether FlashAttention 2, whose kernels have mma.sync alone, runs where there are kernels for
+/// newer instructions.
+bool is_plain_on_newer(const Chip& chip, const SoftwareTraits& traits) {
   switch (chip.gpu.matrix_instruction) {
-    case MatrixInstruction::kMmaSync:
-      return traits.runs_flash_attention_2 && chip.gpu.architecture != Architecture::kVolta &&
-             chip.gpu.architecture != Architecture::kTuring;
     case MatrixInstruction::kWgmma:
       return traits.wgmma_attention_ratio > 1;
     case MatrixInstruction::kTcgen05:
@@ -143,7 +140,8 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
   const double lanes = chip.gpu.vector_peak(DType::kFp32) / (2 * chip.sms * chip.clock_hz);
   const SoftwareTraits& traits = traits_of(conditions.software);
   double head = static_cast<double>(a.head_dim + a.v_head_dim) / 2;
-  if (is_flash_attention_2(chip, traits)) head = up_to(head, static_cast<double>(c.head_step));
+  // On GPUs with mma.sync the residual has learned what padding takes.
+  if (is_plain_on_newer(chip, traits)) head = up_to(head, static_cast<double>(c.head_step));
   const double conversion = has_8_bits_or_less(kernel.dtype) ? c.conversion_instructions : 0;
   double cycles = c.products_ratio * kFlops * head / flop_per_clock(kernel, chip) *
                       power.stretch(busy) *
