@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/checked.h"
 #include "base/number.h"
 #include "laws/constants.h"
 #include "ops/op_def.h"
@@ -12,6 +13,16 @@
 #include "tilecast/error.h"
 
 namespace tilecast {
+
+void add_sums(Forecast& forecast) {
+  for (const KernelForecast& row : forecast.kernels) {
+    forecast.kernels_s += row.latency_s * static_cast<double>(row.count);
+    forecast.flops = checked_add(forecast.flops, checked_multiply(row.flops, row.count));
+    forecast.bytes = checked_add(forecast.bytes, checked_multiply(row.bytes, row.count));
+    forecast.model_flops = checked_add(
+        forecast.model_flops, checked_multiply(row.flops - row.recomputed_flops, row.count));
+  }
+}
 
 HostCosts host_costs(const Execution& execution) {
   HostCosts costs = software_def(*execution.software).costs;

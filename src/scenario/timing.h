@@ -23,6 +23,9 @@ struct Totals {
   double host_wait_s = 0;  ///< time that the GPU waits for the host
 };
 
+/// Adds the times and the work of all rows to the sums of a forecast.
+void add_sums(Forecast& forecast);
+
 /// What the software costs the request's host, whose class multiplies all of it. The software must
 /// have been filled in.
 HostCosts host_costs(const Execution& execution);

@@ -112,4 +112,10 @@ class Denoiser {
   TensorId around_ring(TensorId q, TensorId k, TensorId v, const std::string& p);
 };
 
+template <typename Network>
+void build_network(Graph& graph, const DenoiserConfig& config, const DenoiserBatch& batch,
+                   DType dtype) {
+  Network(graph, config, batch, dtype).build();
+}
+
 }  // namespace tilecast

@@ -363,12 +363,6 @@ class Wan : public CrossDenoiser {
   }
 };
 
-template <typename Network>
-void build_network(Graph& graph, const DenoiserConfig& config, const DenoiserBatch& batch,
-                   DType dtype) {
-  Network(graph, config, batch, dtype).build();
-}
-
 }  // namespace
 
 void build_pixart(Graph& g, const DenoiserConfig& c, const DenoiserBatch& b, DType dtype) {

@@ -328,25 +328,19 @@ class CogVideoX : public JointDenoiser {
   }
 };
 
-template <typename Network>
-void build_joint(Graph& graph, const DenoiserConfig& config, const DenoiserBatch& batch,
-                 DType dtype) {
-  Network(graph, config, batch, dtype).build();
-}
-
 }  // namespace
 
 void build_flux(Graph& g, const DenoiserConfig& c, const DenoiserBatch& b, DType dtype) {
-  build_joint<Flux>(g, c, b, dtype);
+  build_network<Flux>(g, c, b, dtype);
 }
 void build_sd3(Graph& g, const DenoiserConfig& c, const DenoiserBatch& b, DType dtype) {
-  build_joint<StableDiffusion3>(g, c, b, dtype);
+  build_network<StableDiffusion3>(g, c, b, dtype);
 }
 void build_cogvideox(Graph& g, const DenoiserConfig& c, const DenoiserBatch& b, DType dtype) {
-  build_joint<CogVideoX>(g, c, b, dtype);
+  build_network<CogVideoX>(g, c, b, dtype);
 }
 void build_hunyuan_video(Graph& g, const DenoiserConfig& c, const DenoiserBatch& b, DType dtype) {
-  build_joint<HunyuanVideo>(g, c, b, dtype);
+  build_network<HunyuanVideo>(g, c, b, dtype);
 }
 
 }  // namespace tilecast

@@ -162,14 +162,7 @@ class Unet : public Diffusion {
   }
 
  private:
-  TensorId norm(TensorId x, const std::string& name) {
-    const int64_t channels = shape_of(x)[1];
-    return b()
-        .add("group_norm",
-             {x, f_.weight(name + ".weight", {channels}), f_.weight(name + ".bias", {channels})},
-             name, {{"groups", c_.groups}})
-        .front();
-  }
+  TensorId norm(TensorId x, const std::string& name) { return f_.group_norm(x, c_.groups, name); }
 
   TensorId resnet(TensorId x, const std::string& p, int64_t out) {
     const int64_t in = shape_of(x)[1];

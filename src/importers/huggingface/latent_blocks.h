@@ -89,12 +89,7 @@ class LatentDecoder {
   }
   TensorId silu(TensorId x, const std::string& name) { return f_.activation(x, "silu", name); }
   TensorId group_norm(TensorId x, const std::string& name) {
-    const int64_t channels = shape_of(x)[1];
-    return b()
-        .add("group_norm",
-             {x, f_.weight(name + ".weight", {channels}), f_.weight(name + ".bias", {channels})},
-             name, {{"groups", c_.groups}})
-        .front();
+    return f_.group_norm(x, c_.groups, name);
   }
   /// Nearest neighbours.
   TensorId grow(TensorId x, int64_t time, const std::string& name) {

@@ -139,6 +139,12 @@ TensorId Layers::attention(TensorId q, TensorId k, TensorId v, const std::string
   return op("sdpa", std::move(mask_and_sinks), name, std::move(attributes));
 }
 
+TensorId Layers::group_norm(TensorId x, int64_t groups, const std::string& name) {
+  const Shape channels = {builder_.graph().tensor(x).shape[1]};
+  return op("group_norm", {x, weight(name + ".weight", channels), weight(name + ".bias", channels)},
+            name, {{"groups", groups}});
+}
+
 TensorId Layers::activation(TensorId x, const std::string& function, const std::string& name) {
   const auto* known = std::find_if(std::begin(kActivations), std::end(kActivations),
                                    [&](const Activation& a) { return a.name == function; });

@@ -64,6 +64,8 @@ class Layers {
   TensorId layer_norm(TensorId x, const std::string& name) { return layer_norm(x, name, {}); }
   TensorId rms_norm(TensorId x, const std::string& name, bool weighted = true,
                     bool wide_weight = false);
+  /// Of [b, channels, ...].
+  TensorId group_norm(TensorId x, int64_t groups, const std::string& name);
   /// Returns x if `active` is false (probability 0).
   TensorId dropout(TensorId x, const std::string& name, bool active = true);
   /// The mean of the rows of each sequence: [b, n, c] → [b, c].

@@ -159,13 +159,7 @@ class Speech {
         const TensorId normal = f_.layer_norm(rows(x, name + ".permute"), name + ".layer_norm");
         x = columns(normal, name + ".permute");
       } else if (i == 0) {  // each channel is a group
-        const Shape one = {c_.widths[0]};
-        x = f_.builder()
-                .add("group_norm",
-                     {x, f_.weight(name + ".layer_norm.weight", one),
-                      f_.weight(name + ".layer_norm.bias", one)},
-                     name + ".layer_norm", {{"groups", c_.widths[0]}})
-                .front();
+        x = f_.group_norm(x, c_.widths[0], name + ".layer_norm");
       }
       x = f_.activation(x, c_.conv_activation, name + ".activation");
     }

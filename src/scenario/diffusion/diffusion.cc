@@ -138,13 +138,7 @@ class DiffusionRun {
     const auto names = std::make_shared<TextArena>();
     f.names = names;
     for (const TimedPart& part : parts_) add_rows(f, part, *names);
-    for (const KernelForecast& row : f.kernels) {
-      const auto count = static_cast<double>(row.count);
-      f.kernels_s += row.latency_s * count;
-      f.flops = checked_add(f.flops, checked_multiply(row.flops, row.count));
-      f.bytes = checked_add(f.bytes, checked_multiply(row.bytes, row.count));
-    }
-    f.model_flops = f.flops;
+    add_sums(f);
     f.forward_s = f.latency_s;
     add_memory(f);
     if (tf32_decoder_) f.input += ", VAE in tf32";

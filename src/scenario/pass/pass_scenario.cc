@@ -33,14 +33,7 @@ void add_times(Forecast& forecast, const TimedPass& pass) {
   const auto names = std::make_shared<TextArena>();
   forecast.kernels = describe_events(pass.timeline, pass.program(), pass.times, *names);
   forecast.names = names;
-  for (const KernelForecast& row : forecast.kernels) {
-    const auto count = static_cast<double>(row.count);
-    forecast.kernels_s += row.latency_s * count;
-    forecast.flops = checked_add(forecast.flops, checked_multiply(row.flops, row.count));
-    forecast.bytes = checked_add(forecast.bytes, checked_multiply(row.bytes, row.count));
-    forecast.model_flops = checked_add(
-        forecast.model_flops, checked_multiply(row.flops - row.recomputed_flops, row.count));
-  }
+  add_sums(forecast);
   forecast.latency_s = pass.totals.seconds;
   forecast.host_wait_s = pass.totals.host_wait_s;
   forecast.forward_s = pass.timeline.phase_s(Phase::kForward);

@@ -15,6 +15,7 @@
 #include "scenario/parallel/rank_layout.h"
 #include "scenario/pass/model_facts.h"
 #include "scenario/recommendation/table_kernels.h"
+#include "scenario/timing.h"
 #include "scenario/warnings.h"
 #include "sim/gradient_times.h"
 #include "sim/recommendation_step.h"
@@ -215,12 +216,7 @@ class RecommendationPass {
       row.phase = phase_name(i == 0 ? Phase::kForward : Phase::kBackward);
       f.kernels.push_back(row);
     }
-    for (const KernelForecast& row : f.kernels) {
-      const auto count = static_cast<double>(row.count);
-      f.kernels_s += row.latency_s * count;
-      f.flops = checked_add(f.flops, checked_multiply(row.flops, row.count));
-      f.bytes = checked_add(f.bytes, checked_multiply(row.bytes, row.count));
-    }
+    add_sums(f);
     f.model_flops = f.flops;
   }
 
