@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/content_hash.h"
 #include "base/expression.h"
 #include "base/text.h"
 #include "bindings/bindings.h"
@@ -124,6 +125,7 @@ PYBIND11_MODULE(_core, module) {
   module.doc() = "Tilecast's library. Use the functions of the package tilecast.";
   module.attr("__version__") = TILECAST_VERSION;
   module.attr("__commit__") = std::string(tilecast::built_commit());
+  module.def("_hash_of_embedded_data", tilecast::hash_of_embedded_data);
   add_errors();
   add_options(module);
   add_records(module);

@@ -10,6 +10,7 @@ __commit__: str
 """The first digits of the commit that was built, "+changes" behind them where files differed from it; "": not known."""
 
 def _run_program(words: Sequence[bytes]) -> int: ...
+def _hash_of_embedded_data() -> str: ...
 
 Path = Union[str, PathLike[str]]
 ModelLike = Any

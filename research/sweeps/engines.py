@@ -11,6 +11,7 @@ import argparse
 import hashlib
 import itertools
 import json
+import math
 import os
 import random
 import shutil
@@ -43,7 +44,7 @@ def make_table(rows: int, path: Path) -> None:
         share = half / (len(tokens) + len(passes))
         tokens = generator.sample(tokens, round(share * len(tokens)))
         # Batches from 1 on, as in a grid.
-        passes = [row for row in passes if row[3] <= 2400 * half / 544_000]
+        passes = [row for row in passes if row[3] <= math.ceil(2400 * half / 544_000)]
     distinct = [*tokens, *passes]
     table = distinct + generator.choices(distinct, k=rows - len(distinct))
     generator.shuffle(table)

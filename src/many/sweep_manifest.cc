@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -13,7 +12,7 @@
 #include <vector>
 
 #include "base/commit.h"
-#include "base/embedded.h"
+#include "base/content_hash.h"
 #include "base/file.h"
 #include "base/text.h"
 #include "importers/hub.h"
@@ -24,34 +23,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using Kind = JobColumn::Kind;
-
-/// FNV-1a over words of 8 bytes: enough to notice another content.
-class ContentHash {
- public:
-  void add(std::string_view bytes) {
-    for (size_t i = 0; i < bytes.size(); i += sizeof(uint64_t)) {
-      uint64_t word = 0;
-      std::memcpy(&word, bytes.data() + i, std::min(sizeof word, bytes.size() - i));
-      hash_ = (hash_ ^ word) * 1099511628211ull;
-      hash_ ^= hash_ >> 32;
-    }
-  }
-  void add(uint64_t number) { add({reinterpret_cast<const char*>(&number), sizeof number}); }
-  std::string text() const { return fmt::format("{:016x}", hash_); }
-
- private:
-  uint64_t hash_ = 14695981039346656037ull;
-};
-
-/// Weights, devices, models and software that the build put into the program.
-std::string hash_of_data() {
-  ContentHash hash;
-  for (const EmbeddedFile& file : embedded_files("")) {
-    hash.add(file.path);
-    hash.add(file.content);
-  }
-  return hash.text();
-}
 
 /// Forecasts read no values of tensors. Of a checkpoint count its size and both ends, where formats
 /// have their headers and directories.
@@ -174,7 +145,7 @@ SweepManifest::SweepManifest(const std::string& output, const SweepSpec& spec)
       path_(output + ".manifest.json"),
       content_{{"version", TILECAST_VERSION},
                {"commit", std::string(built_commit())},
-               {"data", hash_of_data()},
+               {"data", hash_of_embedded_data()},
                {"spec", fmt::format("{:016x}", spec.hash())},
                {"files", hashes_of_files(spec)}} {}
 

@@ -115,8 +115,8 @@ def _words_in(value, named: bool = False) -> list:
 
 
 def _weights_of(weights: str, calibration: str) -> dict:
-    bundled = {entry.name: entry.checksum for entry in _core.doctor().weights}
-    return {"weights": hash_of_file(weights) if weights else bundled, "calibration": hash_of_file(calibration) if calibration else None}
+    """Of files: those that the program holds count as its data."""
+    return {"weights": hash_of_file(weights) if weights else None, "calibration": hash_of_file(calibration) if calibration else None}
 
 
 def _of_table(source, options: dict) -> tuple:
@@ -198,8 +198,8 @@ def _prepare(source, store: Store, chunk_rows, options: dict, weights: str, cali
     chunk_rows = int(chunk_rows or default_chunk_rows(rows, question["columns"]))
     if chunk_rows < 1:
         raise InputError(f"`chunk_rows`: expected 1 or more, found {chunk_rows}")
-    manifest = {"schema_version": _MANIFEST_VERSION, "version": _core.__version__, "commit": _core.__commit__, "rows": rows,
-                "chunk_rows": chunk_rows, "question": question, "weights": _weights_of(weights, calibration)}
+    manifest = {"schema_version": _MANIFEST_VERSION, "version": _core.__version__, "commit": _core.__commit__,
+                "data": _core._hash_of_embedded_data(), "rows": rows, "chunk_rows": chunk_rows, "question": question, "weights": _weights_of(weights, calibration)}
     weights_hash = hash_of(manifest["weights"])
     forecaster_of(weights, calibration, weights_hash)  # raises for what is none, before the folder is made
     store.create()
