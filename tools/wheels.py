@@ -114,8 +114,13 @@ def configure(python, zig, arch, source, build, *settings, generator="Ninja"):
 
 
 def build(python, folder, *targets):
-    run(python.parent / "cmake", "--build", folder, *(["--target", *targets] if targets else []), stdout=subprocess.DEVNULL,
-        env=CCACHE)
+    """Ninja writes errors of compilers to its standard output."""
+    log = folder / "build.log"
+    with log.open("w", encoding="utf-8") as file:
+        done = subprocess.run([python.parent / "cmake", "--build", folder, *(["--target", *targets] if targets else [])], stdout=file, env=CCACHE,
+                              stderr=subprocess.STDOUT, check=False)
+    if done.returncode:
+        raise SystemExit(log.read_text(encoding="utf-8", errors="replace")[-4000:] + f"\nthe build failed; all it printed: {log}")
 
 
 def libraries(work, python, zig, arch, glibc):
