@@ -24,7 +24,7 @@ LIBRARIES = {
     "boost": ("libboost1.74-dev", "BSL-1.0", "Asio and Beast: the service; headers, in the program", "Boost"),
     "zlib": ("zlib1g-dev", "Zlib", "profiles in .gz; static in wheels, else shared", "ZLIB"),
     "xz-utils": ("liblzma-dev", "0BSD", "measurements in .xz; liblzma, static in wheels, else shared", "LibLZMA"),
-    "sqlite": ("libsqlite3-dev", "blessing", "exports of Nsight Systems; a shared library, not in wheels", "SQLite3"),
+    "sqlite": ("libsqlite3-dev", "blessing", "exports of Nsight Systems; Debian's static library in wheels, else shared", "SQLite3"),
     "pybind11": (None, "BSD-3-Clause", "bindings of Python; headers, in the Python package", "pybind11"),
     "libc++": (None, "Apache-2.0 WITH LLVM-exception", "the C++ library of wheels, static, of the package ziglang", "ziglang"),
 }

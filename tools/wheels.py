@@ -5,7 +5,7 @@
 
 The sources are those of the source distribution (tools/sdist.sh): the committed ones and the headers of others. The compiler is
 Zig's clang from PyPI (ziglang), which links for an old glibc and another architecture, with a static libc++; zlib and liblzma are
-built from Debian's sources. --python: wheels for which CPython, and the Debian release whose package has its headers, or a folder of
+built from Debian's sources, SQLite is Debian's static library (its sources need Tcl). --python: wheels for which CPython, and the Debian release whose package has its headers, or a folder of
 headers: no interpreter is needed. Wheels of this machine's architecture are tested where that Python is found (tests/python, in a new
 virtual environment); tools/check_wheels.sh tests them in fresh Debian roots. Needs Debian's apt, dpkg-dev, and Python with venv.
 """
@@ -124,7 +124,7 @@ def build(python, folder, *targets):
 
 
 def libraries(work, python, zig, arch, glibc):
-    """Static zlib and liblzma."""
+    """Static zlib, liblzma and SQLite."""
     prefix = work / f"libraries-{arch}-{glibc}"
     if not (prefix / "done").exists():
         apt = Apt(work, LIBRARY_RELEASE, DEBIAN_ARCH[platform.machine()])
@@ -149,6 +149,12 @@ def libraries(work, python, zig, arch, glibc):
             notice = prefix / "licenses" / package / "LICENSE"
             notice.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source / "debian/copyright", notice)
+        sqlite = Apt(work, LIBRARY_RELEASE, DEBIAN_ARCH[arch]).unpacked("libsqlite3-dev")
+        shutil.copy(sqlite / f"usr/lib/{arch}-linux-gnu/libsqlite3.a", prefix / "lib")
+        shutil.copy(sqlite / "usr/include/sqlite3.h", prefix / "include")
+        notice = prefix / "licenses/sqlite3/LICENSE"
+        notice.parent.mkdir(exist_ok=True)
+        shutil.copy(sqlite / "usr/share/doc/libsqlite3-dev/copyright", notice)
         (prefix / "done").touch()
     return prefix
 
@@ -235,6 +241,7 @@ def build_arch(work, python, sources, arch, options, epoch):
               "-DCMAKE_UNITY_BUILD_BATCH_SIZE=12", "-DCMAKE_CXX_FLAGS_RELEASE=-O2 -DNDEBUG -ffunction-sections",
               "-DCMAKE_MODULE_LINKER_FLAGS=-s -Wl,--gc-sections", f"-DTILECAST_PYTHON_MODULES={listed}", f"-DTILECAST_PYBIND11={pybind11}",
               "-DBUILD_TESTING=OFF", f"-DZLIB_INCLUDE_DIR={prefix}/include", f"-DZLIB_LIBRARY={prefix}/lib/libz.a",
+              f"-DSQLite3_INCLUDE_DIR={prefix}/include", f"-DSQLite3_LIBRARY={prefix}/lib/libsqlite3.a",
               f"-DLIBLZMA_INCLUDE_DIR={prefix}/include", f"-DLIBLZMA_LIBRARY={prefix}/lib/liblzma.a", "-DLIBLZMA_HAS_AUTO_DECODER=ON",
               "-DLIBLZMA_HAS_EASY_ENCODER=ON", "-DLIBLZMA_HAS_LZMA_PRESET=ON")
     build(python, folder, "tilecast_python_modules")
@@ -265,7 +272,8 @@ def test_wheel(work, wheel):
     """Installs it into a new virtual environment of its Python, if that is here, and runs tests/python against it."""
     tag = re.search(r"-cp(\d)(\d+)-", wheel.name)
     interpreter = shutil.which(f"python{tag[1]}.{tag[2]}")
-    if not wheel.name.endswith(f"{platform.machine()}.whl") or not interpreter:
+    runs = interpreter and subprocess.run([interpreter, "--version"], capture_output=True, check=False).returncode == 0
+    if not wheel.name.endswith(f"{platform.machine()}.whl") or not runs:
         print(f"{wheel.name}: not tested here")
         return
     folder = work / f"test-{tag[1]}.{tag[2]}"
