@@ -105,6 +105,19 @@ class LatentDecoder {
     const auto head = [&](TensorId t) { return f_.split_heads(t, 1); };
     return f_.attention(head(q), head(k), head(v), p + "attention", {});
   }
+  /// Attention from each pixel of the tile to all, in videos to those of its own and earlier
+  /// frames.
+  TensorId pixel_attention(TensorId x, const std::string& p) {
+    const Shape s = shape_of(x);
+    const int64_t pixels = element_count(s) / (s[0] * s[1]);
+    const TensorId flat = f_.view(x, {s[0], s[1], pixels});
+    const TensorId rows =
+        f_.op("copy", {f_.transpose(group_norm(flat, p + "group_norm"), {0, 2, 1})}, p + "rows");
+    const auto project = [&](const char* name) { return f_.linear(rows, p + name, {s[1]}); };
+    const TensorId q = project("to_q"), k = project("to_k"), v = project("to_v");
+    const TensorId out = f_.linear(attend(q, k, v, p), p + "to_out", {s[1]});
+    return f_.residual({f_.view(f_.transpose(out, {0, 2, 1}), s), x}, p + "residual");
+  }
 
   Graph& graph_;
   const LatentDecoderConfig& c_;

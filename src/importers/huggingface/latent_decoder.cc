@@ -106,7 +106,7 @@ class VideoDecoder : public LatentDecoder {
     const int64_t middle = c_.channels.front();
     x = convolve(x, "decoder.conv_in", middle);
     x = block(x, "decoder.mid_block.resnets.0.", middle);
-    if (c_.mid_attention) x = attention(x, "decoder.mid_block.attentions.0.");
+    if (c_.mid_attention) x = pixel_attention(x, "decoder.mid_block.attentions.0.");
     x = block(x, "decoder.mid_block.resnets.1.", middle);
     for (size_t i = 0; i < c_.channels.size(); ++i) {
       const std::string p = fmt::format("decoder.up_blocks.{}.", i);
@@ -145,18 +145,6 @@ class VideoDecoder : public LatentDecoder {
     const TensorId from =
         shape_of(x)[1] == out ? x : causal_conv(x, p + "conv_shortcut", out, 1, 1, false);
     return f_.residual({y, from}, p + "residual");
-  }
-  /// Of all pixels of the tile to those of their own and earlier frames.
-  TensorId attention(TensorId x, const std::string& p) {
-    const Shape s = shape_of(x);
-    const int64_t pixels = s[2] * s[3] * s[4];
-    const TensorId flat = f_.view(x, {s[0], s[1], pixels});
-    const TensorId rows =
-        f_.op("copy", {f_.transpose(group_norm(flat, p + "group_norm"), {0, 2, 1})}, p + "rows");
-    const auto project = [&](const char* name) { return f_.linear(rows, p + name, {s[1]}); };
-    const TensorId q = project("to_q"), k = project("to_k"), v = project("to_v");
-    const TensorId out = f_.linear(attend(q, k, v, p), p + "to_out", {s[1]});
-    return f_.residual({f_.view(f_.transpose(out, {0, 2, 1}), s), x}, p + "residual");
   }
 
   bool by_latents_;

@@ -19,7 +19,7 @@ class KlDecoder : public LatentDecoder {
     const int64_t middle = c_.channels.front();
     x = image_conv(x, "decoder.conv_in", middle, {.size = 3});
     x = block(x, "decoder.mid_block.resnets.0.", middle);
-    if (c_.mid_attention) x = attention(x, "decoder.mid_block.attentions.0.");
+    if (c_.mid_attention) x = pixel_attention(x, "decoder.mid_block.attentions.0.");
     x = block(x, "decoder.mid_block.resnets.1.", middle);
     for (size_t i = 0; i < c_.channels.size(); ++i) {
       const std::string p = fmt::format("decoder.up_blocks.{}.", i);
@@ -40,17 +40,6 @@ class KlDecoder : public LatentDecoder {
     y = image_conv(silu(group_norm(y, p + "norm2"), p + "act2"), p + "conv2", out, {.size = 3});
     const TensorId from = shape_of(x)[1] == out ? x : image_conv(x, p + "conv_shortcut", out, {});
     return f_.residual({from, y}, p + "residual");
-  }
-
-  TensorId attention(TensorId x, const std::string& p) {
-    const Shape s = shape_of(x);
-    const TensorId flat = f_.view(x, {s[0], s[1], s[2] * s[3]});
-    const TensorId rows = f_.transpose(group_norm(flat, p + "group_norm"), {0, 2, 1});
-    const TensorId dense = f_.op("copy", {rows}, p + "rows");
-    const auto project = [&](const char* name) { return f_.linear(dense, p + name, {s[1]}); };
-    const TensorId q = project("to_q"), k = project("to_k"), v = project("to_v");
-    const TensorId out = f_.linear(attend(q, k, v, p), p + "to_out", {s[1]});
-    return f_.residual({f_.view(f_.transpose(out, {0, 2, 1}), s), x}, p + "residual");
   }
 };
 
