@@ -61,9 +61,11 @@ std::vector<TensorId> decompose_quick_gelu(GraphBuilder& b, const Node& node, co
   return {f.own("mul", {x, curve})};
 }
 
+/// Two statements of a function, which holds its argument (transformers, activations.py).
 std::vector<TensorId> decompose_relu2(GraphBuilder& b, const Node& node, const EagerForm&) {
   Decomposition f(b, node);
-  return {f.own("integer_pow", {f.own("relu", {node.inputs[0]})})};
+  const TensorId square = f.own("integer_pow", {f.own("relu", {node.inputs[0]})});
+  return {f.own("keep", {square, node.inputs[0]})};
 }
 
 std::vector<TensorId> decompose_split_heads(GraphBuilder& b, const Node& node,

@@ -15,24 +15,25 @@ struct Heads {
 /// The kernels read rows of a mask that are aligned to 16 elements, else PyTorch pads them
 /// (pad_bias in aten/src/ATen/native/transformers/attention.cpp). `attention` does not read the
 /// mask.
-void pad_mask(Decomposition& f, TensorId mask) {
+TensorId pad_mask(Decomposition& f, TensorId mask) {
   constexpr int64_t kAlignment = 16;
   const int64_t rest = f.shape(mask).back() % kAlignment;
-  if (rest == 0 || f.shape(mask).back() == 1) return;
+  if (rest == 0 || f.shape(mask).back() == 1) return mask;
   Shape pads(2 * f.shape(mask).size(), 0);
   pads.back() = kAlignment - rest;
-  f.op("pad", {mask}, "pad_mask", {{"pads", pads}});
+  return f.op("pad", {mask}, "pad_mask", {{"pads", pads}});
 }
 
 /// Attention as one kernel, which includes scaling, mask, softcap and dropout.
 TensorId fused_attention(Decomposition& f, const Heads& h) {
-  if (h.mask >= 0) pad_mask(f, h.mask);
+  const TensorId padded = h.mask >= 0 ? pad_mask(f, h.mask) : -1;
   const auto rows = [&](TensorId t) { return f.transpose(t, {0, 2, 1, 3}); };
   const TensorId q = rows(h.q), k = rows(h.k);
-  const TensorId context = f.b.add("attention", {q, k, rows(h.v)}, f.n.name,
-                                   {{"causal", attribute<int64_t>(f.n, "causal")},
-                                    {"window", attribute<int64_t>(f.n, "window")}})
-                               .front();
+  TensorId context = f.b.add("attention", {q, k, rows(h.v)}, f.n.name,
+                             {{"causal", attribute<int64_t>(f.n, "causal")},
+                              {"window", attribute<int64_t>(f.n, "window")}})
+                         .front();
+  if (padded >= 0) context = f.op("keep", {context, padded, h.mask}, "context");
   const Shape s = f.shape(context);
   return f.view(context, {s[0], s[1], s[2] * s[3]});
 }
@@ -95,7 +96,7 @@ TensorId masked_scores(Decomposition& f, TensorId scores, TensorId mask, const E
     return x;
   }
   if (mask >= 0) {
-    if (f.flag("returns_weights")) f.b.graph().tensor(x).held = Held::kSoftmax;
+    if (f.flag("masks_in_call")) f.b.graph().tensor(x).held = Held::kSoftmax;
     return f.op("add", {x, mask}, "mask");
   }
   if (!f.flag("stored_mask")) return x;
@@ -135,10 +136,23 @@ TensorId eager_attention(Decomposition& f, const Heads& h, const EagerForm& form
   const int64_t heads = f.shape(h.q)[1];
   const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
   const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
+  const DType dtype = f.b.graph().tensor(h.q).dtype;
+  const bool wide = f.flag("fp32_scores") && dtype_bits(dtype) < 32;
   f.b.set_attention_core(true);
-  const TensorId scores = f.matmul(h.q, f.transpose(k, {0, 1, 3, 2}), "scores");
-  const TensorId weights = softmax_of(f, masked_scores(f, scores, h.mask, form));
-  const TensorId context = f.matmul(returned_weights(f, weights, form), v, "context");
+  const auto operand = [&](TensorId t, const char* name) {
+    return wide ? f.op("cast", {t}, name, {{"dtype", DType::kFp32}}) : t;
+  };
+  const TensorId left = operand(h.q, "q.fp32"), right = operand(k, "k.fp32");
+  const TensorId scores = f.matmul(left, f.transpose(right, {0, 1, 3, 2}), "scores");
+  TensorId weights = softmax_of(f, masked_scores(f, scores, h.mask, form));
+  if (wide) weights = f.op("cast", {weights}, "softmax.out", {{"dtype", dtype}});
+  TensorId context = f.matmul(returned_weights(f, weights, form), v, "context");
+  // Variables of the function.
+  std::vector<TensorId> held = {context};
+  if (h.mask >= 0) held.push_back(h.mask);
+  if (k != h.k) held.push_back(k);
+  if (wide && f.flag("holds_fp32")) held.insert(held.end(), {left, right});
+  if (held.size() > 1) context = f.op("keep", std::move(held), "context");
   f.b.set_attention_core(false);
   return f.merge_heads(context);
 }
@@ -183,8 +197,12 @@ std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
                                   .kind = TensorKind::kReference});
   const TensorId lowest = f.own("fill", {like});
   const TensorId later = f.own("compare", {lowest});
+  if (!padding) {
+    // transformers 5.24, masking_utils.py: of as many sequences as the batch has.
+    const Shape each = {x[0], 1, x[1], x[1]};
+    return {f.own("where", {f.own("expand", {later}, {{"shape", each}}), lowest})};
+  }
   const TensorId causal = f.own("where", {later, lowest});
-  if (!padding) return {causal};
   // The padding mask, all ones, is expanded to [b, 1, s, s] and combined with the causal mask.
   const TensorId ones = b.input("attention_mask", {x[0], 1, 1, x[1]}, dtype);
   const TensorId wide =
@@ -226,7 +244,8 @@ std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& no
   const TensorId queries =
       f.op("cat", {f.slice(q, nope_dim, "split_q"), turned}, "cat_q", {{"dim", 3}});
   const TensorId v = f.slice(pairs, v_head_dim, "split_v");
-  return {attend(f, {queries, k, v, node.inputs[6]}, form)};
+  const TensorId context = attend(f, {queries, k, v, node.inputs[6]}, form);
+  return {f.op("keep", {context, q, queries, k}, "context")};  // variables of the module
 }
 
 }  // namespace tilecast

@@ -137,7 +137,8 @@ class Bart {
     b.carry(start, x);
     b.begin_segment("head", 1);
     if (c_.variant->norm_first) x = f_.layer_norm(x, "decoder.layer_norm");
-    graph_.outputs = {head(x, decoder_table)};
+    // The outputs of both stacks are in the model's output.
+    graph_.outputs = {f_.op("keep", {head(x, decoder_table), x, memory}, "head")};
   }
 
  private:

@@ -80,6 +80,7 @@ void DecoderGraph::head(TensorId x, TensorId table) {
       c_.tied_embeddings
           ? f_.tied_output(last, table)
           : f_.linear(last, "lm_head", {c_.vocab_size, c_.head_bias, f_.vocabulary(c_.vocab_size)});
+  if (c_.scaled_logits) logits = f_.op("mul_scalar", {logits}, "lm_head.scale");
   if (c_.logit_softcap) {  // cap tanh(x / cap)
     for (const char* step : {"div_scalar", "tanh", "mul_scalar"})
       logits = f_.op(step, {logits}, "lm_head.cap");

@@ -56,9 +56,16 @@ struct DecoderTraits {
   /// Names of attention and MLP in checkpoints, for their lists of quantized modules.
   std::string_view attention_part = "self_attn", ffn_part = "mlp";
   bool wide_norm_weight = false;  ///< RMS norms multiply by the weight in fp32
-  bool softmax_fp32 = true;  ///< eager attention computes the softmax of half precision in fp32
-  /// Layers return the weights of eager attention, and `softmax(scores + mask)` is one expression.
-  bool returns_weights = false;
+  bool softmax_fp32 = true;      ///< eager attention computes the softmax of half precision in fp32
+  bool scaled_logits = false;    ///< a factor after the output layer
+  bool fp32_routing = false;     ///< the weights of experts are in fp32, and so is their sum
+  bool dense_experts = false;    ///< transformers computes all experts for all tokens
+  bool fp32_scores = false;      ///< eager attention multiplies queries and keys in fp32
+  bool splits_rotated = false;   ///< the module's variables hold what is not rotated
+  bool copies_parts = false;     ///< q, k and v are copied from the fused projection
+  bool returns_weights = false;  ///< layers return the weights of eager attention
+  bool masks_in_call = false;    ///< `softmax(scores + mask)` is one expression
+  bool holds_fp32 = false;       ///< variables hold queries and keys in fp32
 };
 
 struct DecoderConfig : DecoderTraits {

@@ -160,7 +160,9 @@ class Encoder {
     const TensorId active = f_.activation(dense, c_.head_activation, p + "transform.act");
     const TensorId normal = f_.layer_norm(active, p + "transform.LayerNorm");
     const TensorId bias = f_.weight(p + "bias", {c_.vocab_size}, 0, f_.vocabulary(c_.vocab_size));
-    return f_.op("linear", {normal, table_, bias}, p + "decoder");
+    // The model's variables hold the last hidden state.
+    return f_.op("keep", {f_.op("linear", {normal, table_, bias}, p + "decoder"), x},
+                 p + "decoder");
   }
 
   std::vector<TensorId> heads(TensorId x) {

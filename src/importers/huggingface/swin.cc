@@ -177,8 +177,9 @@ class Swin {
   TensorId layer(TensorId x, bool shifted, const std::string& p) {
     TensorId in = f_.layer_norm(x, p + "layernorm_before");
     if (shifted) in = f_.op("copy", {in}, p + "roll");
-    TensorId out = attention(partition(in, p + "partition"), shifted, p + "attention.");
-    out = join(out, p + "join");
+    const TensorId windows = partition(in, p + "partition");
+    const TensorId attended = attention(windows, shifted, p + "attention.");
+    TensorId out = join(attended, p + "join");
     if (shifted) out = f_.op("copy", {out}, p + "roll");
     const TensorId hidden = f_.residual({x, out}, p + "attention.residual");
     const auto wide = static_cast<int64_t>(c_.mlp_ratio * static_cast<double>(width_));
@@ -188,7 +189,10 @@ class Swin {
                                                                        .down = p + "mlp.fc2",
                                                                        .activation = c_.activation,
                                                                        .ffn_dim = wide});
-    return f_.residual({mlp_out, hidden}, p + "mlp.residual");
+    // Variables of the layer.
+    return f_.op("keep",
+                 {f_.residual({mlp_out, hidden}, p + "mlp.residual"), x, windows, attended, out},
+                 p + "mlp.residual");
   }
 
   /// Four neighbours side by side, and a linear layer to twice the channels.

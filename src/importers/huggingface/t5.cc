@@ -92,11 +92,13 @@ class T5Builder {
     x = f_.rms_norm(x, "decoder.final_layer_norm");
     x = dropout(x, "decoder.dropout");
     const RoleScope role(f_.builder(), Role::kOutput);
+    const TensorId last = x;
     if (c_.tied_embeddings) x = f_.op("mul_scalar", {x}, "lm_head.scale");
-    graph_.outputs = {
+    const TensorId logits =
         c_.tied_embeddings
             ? f_.tied_output(x, table)
-            : f_.linear(x, "lm_head", {c_.vocab_size, false, f_.vocabulary(c_.vocab_size)})};
+            : f_.linear(x, "lm_head", {c_.vocab_size, false, f_.vocabulary(c_.vocab_size)});
+    graph_.outputs = {f_.op("keep", {logits, last, memory_}, "lm_head")};  // in the model's output
   }
 
  private:
@@ -104,8 +106,7 @@ class T5Builder {
 
   TensorId attention_mask(const std::string& stack) {
     const int64_t s = f_.request().seq;
-    return f_.builder().input(stack + ".attention_mask",
-                              {f_.request().batch, 1, stack == "encoder" ? 1 : s, s},
+    return f_.builder().input(stack + ".attention_mask", {1, 1, stack == "encoder" ? 1 : s, s},
                               f_.request().dtype);
   }
 
@@ -195,7 +196,8 @@ class T5Builder {
     TensorId source = -1;
     if (memory) {
       // The encoder's last norm runs once, before the decoder reads it.
-      source = dropout(f_.rms_norm(*memory, "encoder.final_layer_norm"), "encoder.final_dropout");
+      source = memory_ =
+          dropout(f_.rms_norm(*memory, "encoder.final_layer_norm"), "encoder.final_dropout");
       cross_mask_ =
           b.input("decoder.cross_mask", {ids[0], 1, 1, f_.request().seq}, f_.request().dtype);
     }
@@ -226,7 +228,7 @@ class T5Builder {
   Layers f_;
   const T5Config& c_;
   Graph& graph_;
-  TensorId cross_mask_ = -1;
+  TensorId cross_mask_ = -1, memory_ = -1;
 };
 
 Graph build_t5(const T5Config& config, const GraphRequest& request) {
