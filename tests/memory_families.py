@@ -48,8 +48,10 @@ def smaller(config):
     for key, count in layers.items():
         config[key] = min(count, kept)
         for name, value in config.items():
-            if isinstance(value, list) and len(value) == count and count > MOST_LAYERS:
+            if isinstance(value, list) and len(value) == count > config[key]:
                 config[name] = value[:config[key]]
+    if "num_hidden_groups" in config:
+        config["num_hidden_groups"] = min(config["num_hidden_groups"], kept)
     for name, value in config.items():
         if name == "per_layer_config":
             config[name] = {layer: fields for layer, fields in value.items() if int(layer) < kept}

@@ -24,7 +24,8 @@ std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, cons
   const TensorId squares = f.own("integer_pow", {wide});
   const TensorId mean = f.own("reduce_mean", {squares}, {{"shape", rows}});
   const TensorId scale = f.own("rsqrt", {f.own("add_scalar", {mean})});
-  const TensorId unit = f.own("mul", {wide, scale});
+  // T5's code multiplies x itself, which autograd then keeps beside the copy that was squared.
+  const TensorId unit = f.own("mul", {f.flag("keeps_input") ? x : wide, scale});
   if (node.inputs.size() == 2 && f.flag("wide_weight"))
     return {cast(f.own("mul", {unit, cast(node.inputs[1], DType::kFp32)}), dtype)};
   const TensorId normal = cast(unit, dtype);

@@ -25,7 +25,7 @@ TensorId pad_mask(Decomposition& f, TensorId mask) {
 }
 
 /// Attention as one kernel, which includes scaling, mask, softcap and dropout.
-TensorId fused_attention(Decomposition& f, const Heads& h) {
+TensorId fused_attention(Decomposition& f, const Heads& h, bool joined_heads) {
   const TensorId padded = h.mask >= 0 ? pad_mask(f, h.mask) : -1;
   const auto rows = [&](TensorId t) { return f.transpose(t, {0, 2, 1, 3}); };
   const TensorId q = rows(h.q), k = rows(h.k);
@@ -34,6 +34,7 @@ TensorId fused_attention(Decomposition& f, const Heads& h) {
                               {"window", attribute<int64_t>(f.n, "window")}})
                          .front();
   if (padded >= 0) context = f.op("keep", {context, padded, h.mask}, "context");
+  if (joined_heads) context = f.op("copy", {context}, "merge");
   const Shape s = f.shape(context);
   return f.view(context, {s[0], s[1], s[2] * s[3]});
 }
@@ -42,6 +43,7 @@ TensorId fused_attention(Decomposition& f, const Heads& h) {
 /// asks for where no mask is given; aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 bool takes_math_path(const Decomposition& f, const Heads& h, const EagerForm& form) {
   const Tensor &q = f.b.graph().tensor(h.q), &k = f.b.graph().tensor(h.k);
+  if (f.flag("equal_heads") && q.shape[1] != k.shape[1]) return true;
   const auto window = attribute<int64_t>(f.n, "window");
   return q.dtype == DType::kFp32 && !form.autocast && h.mask < 0 && q.shape.size() == 4 &&
          q.shape[1] != k.shape[1] && (window == 0 || window >= k.shape[2]);
@@ -58,8 +60,12 @@ TensorId math_attention(Decomposition& f, const Heads& h) {
   const int64_t heads = f.shape(h.q)[1];
   const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
   const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
-  const TensorId q = f.op("mul_scalar", {h.q}, "scale");
-  const TensorId keys = f.op("mul_scalar", {f.transpose(k, {0, 1, 3, 2})}, "scale");
+  const DType dtype = f.b.graph().tensor(h.q).dtype;
+  const auto wide = [&](TensorId t) {
+    return dtype_bits(dtype) < 32 ? f.op("cast", {t}, "fp32", {{"dtype", DType::kFp32}}) : t;
+  };
+  const TensorId q = f.op("mul_scalar", {wide(h.q)}, "scale");
+  const TensorId keys = f.op("mul_scalar", {f.transpose(wide(k), {0, 1, 3, 2})}, "scale");
   f.b.set_attention_core(true);
   TensorId scores = f.matmul(q, keys, "scores");
   if (f.flag("causal")) {
@@ -73,7 +79,8 @@ TensorId math_attention(Decomposition& f, const Heads& h) {
     scores = f.op("add", {seen, scores}, "mask");
     f.b.set_counts(Counts::kAll);
   }
-  const TensorId context = f.matmul(softmax(f, scores), v, "context");
+  TensorId context = f.matmul(softmax(f, scores), wide(v), "context");
+  if (dtype_bits(dtype) < 32) context = f.op("cast", {context}, "context", {{"dtype", dtype}});
   f.b.set_attention_core(false);
   return f.merge_heads(context);
 }
@@ -134,8 +141,10 @@ TensorId returned_weights(Decomposition& f, TensorId weights, const EagerForm& f
 
 TensorId eager_attention(Decomposition& f, const Heads& h, const EagerForm& form) {
   const int64_t heads = f.shape(h.q)[1];
+  // One key head is repeated without a copy; each product copies its operand.
+  const bool one_head = f.shape(h.k)[1] == 1;
   const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
-  const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
+  TensorId v = one_head ? h.v : f.repeat_heads(h.v, heads, "repeat_v");
   const DType dtype = f.b.graph().tensor(h.q).dtype;
   const bool wide = f.flag("fp32_scores") && dtype_bits(dtype) < 32;
   f.b.set_attention_core(true);
@@ -146,11 +155,13 @@ TensorId eager_attention(Decomposition& f, const Heads& h, const EagerForm& form
   const TensorId scores = f.matmul(left, f.transpose(right, {0, 1, 3, 2}), "scores");
   TensorId weights = softmax_of(f, masked_scores(f, scores, h.mask, form));
   if (wide) weights = f.op("cast", {weights}, "softmax.out", {{"dtype", dtype}});
-  TensorId context = f.matmul(returned_weights(f, weights, form), v, "context");
+  weights = returned_weights(f, weights, form);
+  if (one_head) v = f.repeat_heads(v, heads, "repeat_v");
+  TensorId context = f.matmul(weights, v, "context");
   // Variables of the function.
   std::vector<TensorId> held = {context};
   if (h.mask >= 0) held.push_back(h.mask);
-  if (k != h.k) held.push_back(k);
+  if (k != h.k && !one_head) held.push_back(k);
   if (wide && f.flag("holds_fp32")) held.insert(held.end(), {left, right});
   if (held.size() > 1) context = f.op("keep", std::move(held), "context");
   f.b.set_attention_core(false);
@@ -176,9 +187,9 @@ TensorId flat_attention(Decomposition& f, const Heads& h, const EagerForm& form)
   return f.merge_heads(f.view(context, {mask[0], heads, q[1], q[2]}));
 }
 
-TensorId attend(Decomposition& f, const Heads& h, const EagerForm& form) {
+TensorId attend(Decomposition& f, const Heads& h, const EagerForm& form, bool joined_heads) {
   if (form.fused_attention)
-    return takes_math_path(f, h, form) ? math_attention(f, h) : fused_attention(f, h);
+    return takes_math_path(f, h, form) ? math_attention(f, h) : fused_attention(f, h, joined_heads);
   return f.shape(h.q).size() == 3 ? flat_attention(f, h, form) : eager_attention(f, h, form);
 }
 
@@ -218,7 +229,8 @@ std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const Ea
   Decomposition f(b, node);
   const size_t given = node.inputs.size() - (f.flag("sinks") ? 1 : 0);
   const TensorId mask = given > 3 ? node.inputs[3] : -1;
-  return {attend(f, {node.inputs[0], node.inputs[1], node.inputs[2], mask}, form)};
+  return {attend(f, {node.inputs[0], node.inputs[1], node.inputs[2], mask}, form,
+                 f.flag("joined_heads"))};
 }
 
 /// The latent vector is expanded to keys and values for each head.
@@ -244,7 +256,7 @@ std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& no
   const TensorId queries =
       f.op("cat", {f.slice(q, nope_dim, "split_q"), turned}, "cat_q", {{"dim", 3}});
   const TensorId v = f.slice(pairs, v_head_dim, "split_v");
-  const TensorId context = attend(f, {queries, k, v, node.inputs[6]}, form);
+  const TensorId context = attend(f, {queries, k, v, node.inputs[6]}, form, true);
   return {f.op("keep", {context, q, queries, k}, "context")};  // variables of the module
 }
 

@@ -118,6 +118,10 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
     specs.push_back(
         {.shape = {rows, checked_add(inner, checked_multiply(frozen ? 1 : 2, x.shape.back()))},
          .dtype = x.dtype});
+    if (context.integer("fp32_router") != 0 && dtype_bits(x.dtype) < 32)
+      specs.back().stored_bytes = checked_add(
+          checked_product({rows, specs.back().shape[1], ceil_divide(dtype_bits(x.dtype), 8)}),
+          checked_multiply(4, element_count(x.shape)));
   }
   if (takes_scratch(context))
     specs.push_back({.shape = {scratch_bytes(context, x, up, down)}, .dtype = DType::kInt8});
@@ -409,6 +413,7 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
       flag_attribute("sorted_again", "1: rows come from other ranks, and are sorted there again"),
       flag_attribute("biased", "1: each expert has biases"),
       flag_attribute("fp32_sum", "1: rows are weighted and summed in fp32"),
+      flag_attribute("fp32_router", "1: the router keeps a copy of x in fp32"),
       flag_attribute("all_tokens", "1: each expert multiplies all tokens, which takes memory"),
       flag_attribute("scaled_first", "1: another kernel finds the largest value before a cast"),
       {.name = "products",

@@ -224,7 +224,7 @@ def inputs_of(model, case, device):
         inputs["pixel_values"] = images()
     if config.is_encoder_decoder:
         inputs["decoder_input_ids"] = tokens()
-    if training and ("LM" in name or "PreTraining" in name or "ForConditionalGeneration" in name):
+    if training and ("LM" in name or "PreTraining" in name or "ForConditionalGeneration" in name or name.endswith("MTModel")):
         inputs["labels"] = tokens()
         if "PreTraining" in name:
             inputs["next_sentence_label"] = ids(batch, below=2)

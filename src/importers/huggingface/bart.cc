@@ -155,6 +155,7 @@ class Bart {
                    name, {{"shape", Shape{1, s, c_.hidden_dim}}});
     const int64_t unused = c_.variant->positions == BartPositions::kLearnedOffset ? 2 : 0;
     const TensorId table = f_.weight(name + ".weight", {c_.max_positions + unused, c_.hidden_dim});
+    graph_.tensor(table).frozen = c_.variant->positions == BartPositions::kStored;
     return f_.embedding(table, f_.ids(stack + ".position_ids", {1, s}), name);
   }
 

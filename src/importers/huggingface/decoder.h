@@ -59,8 +59,11 @@ struct DecoderTraits {
   bool softmax_fp32 = true;      ///< eager attention computes the softmax of half precision in fp32
   bool scaled_logits = false;    ///< a factor after the output layer
   bool fp32_routing = false;     ///< the weights of experts are in fp32, and so is their sum
+  bool fp32_router = false;      ///< the router multiplies in fp32
   bool dense_experts = false;    ///< transformers computes all experts for all tokens
   bool fp32_scores = false;      ///< eager attention multiplies queries and keys in fp32
+  bool joins_rotated = false;    ///< queries and keys are joined of rotated and other parts
+  bool equal_heads = false;      ///< SDPA is not told of shared key heads
   bool splits_rotated = false;   ///< the module's variables hold what is not rotated
   bool copies_parts = false;     ///< q, k and v are copied from the fused projection
   bool returns_weights = false;  ///< layers return the weights of eager attention

@@ -151,6 +151,8 @@ TensorId DecoderGraph::attend(TensorId q, TensorId k, TensorId v, const std::str
   flag(c_.masks_in_call, "masks_in_call");
   flag(c_.fp32_scores, "fp32_scores");
   flag(c_.holds_fp32, "holds_fp32");
+  flag(c_.joins_rotated, "joined_heads");
+  flag(c_.equal_heads, "equal_heads");
   return f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(further));
 }
 

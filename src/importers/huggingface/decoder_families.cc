@@ -62,7 +62,7 @@ constexpr DecoderTraits kDeltaNets = {
 constexpr DecoderTraits kSinks = {
     .scaled_embedding = true, .sinks = true, .window_pattern = 4, .scaled_logits = true};
 
-constexpr DecoderTraits kFp32Routing = {.fp32_routing = true};
+constexpr DecoderTraits kFp32Routing = {.fp32_routing = true, .fp32_router = true};
 
 constexpr DecoderFamily kDecoderFamilies[] = {
     {"llama", "Llama", "Llama 1, 2, 3"},
@@ -95,7 +95,7 @@ constexpr DecoderFamily kDecoderFamilies[] = {
      "MiMoV2Flash",
      "MiMo-V2-Flash",
      mimo_v2,
-     {.sinks = true, .softmax_fp32 = false, .fp32_routing = true}},
+     {.sinks = true, .softmax_fp32 = false, .fp32_routing = true, .fp32_router = true}},
     {"smollm3", "SmolLM3", "SmolLM3"},
     {"seed_oss", "SeedOss", "Seed-OSS", seed_oss, {.bias_field = Bias::kQkv, .qkv_bias = true}},
     {"helium", "Helium", "Helium", nullptr, {.wide_norm_weight = true}},
@@ -161,13 +161,13 @@ constexpr DecoderFamily kDecoderFamilies[] = {
     {"cohere2_moe", "Cohere2Moe", "Command with experts", cohere, kCohere},
     {"phi", "Phi", "Phi-1 and Phi-2", phi, gpt([](DecoderTraits& t) {
        t.bias_field = Bias::kNone;
-       t.head_bias = t.parallel_attention = t.splits_rotated = true;
+       t.head_bias = t.parallel_attention = t.splits_rotated = t.joins_rotated = true;
      })},
     {"phi3",
      "Phi3",
      "Phi-3 and Phi-4",
      nullptr,
-     {.fused_qkv = true, .fused_gate = true, .window_pattern = 1}},
+     {.fused_qkv = true, .fused_gate = true, .window_pattern = 1, .joins_rotated = true}},
     {"phimoe",
      "Phimoe",
      "Phi-3.5 with experts",
@@ -220,10 +220,13 @@ constexpr DecoderFamily kDecoderFamilies[] = {
      "StableLm",
      "StableLM",
      stablelm,
-     {.norm = Norm::kLayer, .bias_field = Bias::kNone, .splits_rotated = true}},
+     {.norm = Norm::kLayer,
+      .bias_field = Bias::kNone,
+      .joins_rotated = true,
+      .splits_rotated = true}},
     {"persimmon", "Persimmon", "Persimmon", persimmon, gpt([](DecoderTraits& t) {
        t.qk_norm = QkNorm::kHeadLayerNorm;
-       t.fused_qkv = t.splits_rotated = true;
+       t.fused_qkv = t.splits_rotated = t.joins_rotated = true;
        t.default_activation = "relu2";
      })},
     {"bloom", "Bloom", "BLOOM", nullptr, gpt([](DecoderTraits& t) {
@@ -265,7 +268,7 @@ constexpr DecoderFamily kDecoderFamilies[] = {
        t.default_activation = "gelu";
        t.default_positions = 2048;  // FalconConfig of transformers; falcon-7b's config has no field
        t.softmax_fp32 = false;
-       t.returns_weights = t.masks_in_call = true;
+       t.returns_weights = t.masks_in_call = t.equal_heads = true;
      })},
     {"olmo", "Olmo", "OLMo", nullptr, {.norm = Norm::kLayer, .norm_weight = false}},
     {"olmo2", "Olmo2", "OLMo 2", nullptr, kOlmo2},
@@ -281,13 +284,13 @@ constexpr DecoderFamily kDecoderFamilies[] = {
      "ExaoneMoe",
      "EXAONE with experts",
      moe,
-     {.qk_norm = QkNorm::kHead, .window_pattern = 4, .fp32_routing = true}},
+     {.qk_norm = QkNorm::kHead, .window_pattern = 4, .fp32_routing = true, .fp32_router = true}},
     {"ernie4_5", "Ernie4_5", "ERNIE 4.5", use_bias, {.tied_embeddings = true}},
     {"ernie4_5_moe",
      "Ernie4_5_Moe",
      "ERNIE 4.5 with experts",
      balanced_moe,
-     {.tied_embeddings = true}},
+     {.tied_embeddings = true, .fp32_router = true}},
     {"nanochat",
      "NanoChat",
      "nanochat",
@@ -307,10 +310,18 @@ constexpr DecoderFamily kDecoderFamilies[] = {
       .window_pattern = 4,
       .wide_norm_weight = true,
       .fp32_routing = true}},
-    {"hy_v3", "HYV3", "Hunyuan 3", moe, {.qk_norm = QkNorm::kHead, .fp32_routing = true}},
+    {"hy_v3",
+     "HYV3",
+     "Hunyuan 3",
+     moe,
+     {.qk_norm = QkNorm::kHead, .fp32_routing = true, .fp32_router = true}},
     {"solar_open", "SolarOpen", "Solar Open", moe, kFp32Routing},
-    {"dots1", "Dots1", "dots.llm1", moe, {.qk_norm = QkNorm::kHead, .fp32_routing = true}},
-    {"minimax_m2", "MiniMaxM2", "MiniMax M2", minimax_m2, kFp32Routing},
+    {"dots1",
+     "Dots1",
+     "dots.llm1",
+     moe,
+     {.qk_norm = QkNorm::kHead, .fp32_routing = true, .fp32_router = true}},
+    {"minimax_m2", "MiniMaxM2", "MiniMax M2", minimax_m2, {.fp32_routing = true}},
     {"minimax_m3",
      "MiniMaxM3",
      "MiniMax M3: sparse attention by blocks of keys",
@@ -325,17 +336,21 @@ constexpr DecoderFamily kDecoderFamilies[] = {
      "Glm",
      "GLM",
      nullptr,
-     {.bias_field = Bias::kQkv, .qkv_bias = true, .fused_gate = true}},
+     {.bias_field = Bias::kQkv, .qkv_bias = true, .fused_gate = true, .joins_rotated = true}},
     {"glm4",
      "Glm4",
      "GLM-4",
      nullptr,
-     {.bias_field = Bias::kQkv, .qkv_bias = true, .post_norms = true, .fused_gate = true}},
+     {.bias_field = Bias::kQkv,
+      .qkv_bias = true,
+      .post_norms = true,
+      .fused_gate = true,
+      .joins_rotated = true}},
     {"glm4_moe",
      "Glm4Moe",
      "GLM-4.5 with experts",
      glm4_moe,
-     {.bias_field = Bias::kQkv, .fp32_routing = true}},
+     {.bias_field = Bias::kQkv, .fp32_routing = true, .fp32_router = true, .joins_rotated = true}},
     {"glm4_moe_lite", "Glm4MoeLite", "GLM-4.7-Flash", deepseek, kFp32Routing},
     {"glm_moe_dsa", "GlmMoeDsa", "GLM-5: sparse attention", deepseek_sparse, kFp32Routing},
     {"deepseek_v2", "DeepseekV2", "DeepSeek-V2", deepseek, kFp32Routing},

@@ -157,6 +157,7 @@ class Swin {
                                 {{"shape", Shape{batch_, windows(), area, area}}});
     const TensorId each =
         f_.view(f_.op("copy", {wide}, p + "shift_mask"), {batch_ * windows(), 1, area, area});
+    shift_mask_ = each;
     return f_.op("add", {numbers, each}, p + "shift_mask");
   }
 
@@ -169,8 +170,9 @@ class Swin {
     const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
     std::vector<Attribute> attributes = {{"softmax_fp32", 1}};
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
-    const TensorId context =
-        f_.attention(q, k, v, p + "attention", std::move(attributes), {bias(shifted, p)});
+    const TensorId mask = bias(shifted, p);
+    TensorId context = f_.attention(q, k, v, p + "attention", std::move(attributes), {mask});
+    if (shifted) context = f_.op("keep", {context, shift_mask_}, p + "attention");
     return f_.linear(context, p + "o_proj", {width_, true, f_.inputs(head_dim, heads_)});
   }
 
@@ -206,6 +208,7 @@ class Swin {
 
   Graph& graph_;
   Layers f_;
+  TensorId shift_mask_ = -1;  ///< of the layer, which a variable holds
   const SwinConfig& c_;
   int64_t batch_, side_ = 0, heads_ = 0, width_ = 0;
 };
