@@ -22,7 +22,9 @@ REFERENCE = ROOT / "tests" / "data" / "memory_reference.csv"
 GPU = "nvidia-h200-sxm-141gb"  # any: no memory plan depends on it, but the largest cases need room
 PARTS = ("weights", "gradients", "optimizer")
 # T5 is trained with eager attention only (docs/explanation/limits.md).
-NOT_FORECAST = {"t5-large training 8 512 amp sdpa none adamw-foreach none"}
+EAGER_ONLY = ("t5-large training", "types/t5 training", "types/mt5 training", "types/umt5 training")
+# Parameters that a family's code makes but does not use (tokens of masks) get no gradient and no state.
+FAMILY_SLACK = 1e-4
 
 
 def model_argument(name, folder):
@@ -111,8 +113,9 @@ def compare(tilecast, row, folder):
     # A plan may count the model's buffers (rotary frequencies, position ids) with the weights.
     exact["weights"] += min(max(memory["weights_bytes"] - exact["weights"], 0), int(row["buffers_bytes"]))
     errors = {part: percent(memory[f"{part}_bytes"], exact[part]) for part in PARTS}
+    slack = FAMILY_SLACK if row["model"].startswith(memory_families.PREFIX) else 0.0
     wrong = [f"{part} {memory[f'{part}_bytes'] - exact[part]:+} bytes" for part in PARTS
-             if memory[f"{part}_bytes"] != exact[part]]
+             if abs(memory[f"{part}_bytes"] - exact[part]) > slack * exact[part]]
     return {"peak": percent(peak, int(row["peak_bytes"])), "ours": peak, "parts": errors, "wrong": wrong,
             "missing": missing}, None
 
@@ -142,8 +145,8 @@ def main():
     parser.add_argument("--reference", default=REFERENCE, help="another CSV of tests/pytorch/memory_reference.py")
     parser.add_argument("--table", help="writes the errors as a table in Markdown, a line for each model")
     parser.add_argument("--max-percent", type=float, default=5.0, help="of each case's peak [5]")
-    parser.add_argument("--mean-percent", type=float, default=2.0, help="of all peaks [2]")
-    parser.add_argument("--inference-mean-percent", type=float, default=1.0, help="of the peaks of inference [1]")
+    parser.add_argument("--mean-percent", type=float, default=0.5, help="of all peaks [0.5]")
+    parser.add_argument("--inference-mean-percent", type=float, default=0.5, help="of the peaks of inference [0.5]")
     args = parser.parse_args()
     with open(args.reference, newline="", encoding="utf-8") as stream:
         rows = list(csv.DictReader(stream))
@@ -157,7 +160,7 @@ def main():
                 continue
             found, error = compare(args.tilecast, row, folder)
             if error:
-                if name not in NOT_FORECAST:
+                if not (name.startswith(EAGER_ONLY) and row["attention"] == "sdpa"):
                     failures.append(f"{name}: {error}")
                 print(f"{name:76} {error}")
                 continue

@@ -206,7 +206,7 @@ constexpr DecoderFamily kDecoderFamilies[] = {
        t.qkv_bias = t.rotary = false;
        t.learned_positions = t.tied_embeddings = true;
        t.softmax_fp32 = false;
-       t.fp32_scores = t.holds_fp32 = true;
+       t.fp32_scores = t.holds_fp32 = t.returns_weights = true;
      })},
     {"gpt_bigcode", "GPTBigCode", "StarCoder", gpt_bigcode, gpt([](DecoderTraits& t) {
        t.rotary = false;

@@ -168,7 +168,7 @@ class Swin {
       return f_.split_heads(f_.linear(x, p + name, options), heads_);
     };
     const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
-    std::vector<Attribute> attributes = {{"softmax_fp32", 1}};
+    std::vector<Attribute> attributes = {{"softmax_fp32", 1}, {"returns_weights", 1}};
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
     const TensorId mask = bias(shifted, p);
     TensorId context = f_.attention(q, k, v, p + "attention", std::move(attributes), {mask});
