@@ -121,19 +121,31 @@ class Walk {
   /// embeddings to the end of the layers after them.
   void hold_variables(int32_t index, int32_t repetition, int32_t first_step) {
     const Segment& segment = graph_.segments[static_cast<size_t>(index)];
-    int32_t step = step_ - 1, residual = step_;
+    const std::vector<bool> ends = layer_ends(graph_, segment);
+    int32_t step = step_ - 1, residual = step_, layer_end = step_ - 1, next_end = -1;
+    std::vector<TensorId> returned;  // of the last layer, held to the end of the next one
     for (int32_t i = segment.node_count - 1; i >= 0; --i) {
       const Node& node = graph_.nodes[static_cast<size_t>(segment.first_node + i)];
       if (node.counts == Counts::kTimeOnly) continue;
+      if (ends[static_cast<size_t>(i)] && step < layer_end) {
+        if (has_variables_ && node.phase == Phase::kForward)
+          hold(node.outputs[0], repetition, layer_end);
+        next_end = layer_end;
+        layer_end = step;
+      }
       for (const TensorId id : node.outputs) {
         const Held held = graph_.tensor(id).held;
         if (held < Held::kLayer) continue;
-        hold(id, repetition, node.attention_core ? step_ - 1 : residual - 1);
-        if (held == Held::kNextLayer && repetition > 0) hold(id, repetition - 1, step_ - 1, true);
+        hold(id, repetition, node.attention_core ? layer_end : residual - 1);
+        if (held == Held::kNextLayer && next_end >= 0) hold(id, repetition, next_end);
+        if (held == Held::kNextLayer && next_end < 0) returned.push_back(id);
         if (index == 0 && segment.repeat == 1) embeddings_.push_back(id);
       }
       if (node.role == Role::kResidual) residual = std::max(step, first_step + 1);
       --step;
+    }
+    for (const TensorId id : returned) {
+      if (repetition > 0) hold(id, repetition - 1, layer_end, true);
     }
     if (has_variables_) hold_layer_inputs(segment, repetition);
     if (index != 1 || repetition + 1 < runs_of(index)) return;

@@ -43,4 +43,22 @@ bool is_one_layer(const Graph& graph, const Segment& segment) {
   return residuals <= kMostResiduals;
 }
 
+std::vector<bool> layer_ends(const Graph& graph, const Segment& segment) {
+  std::vector<bool> ends(static_cast<size_t>(segment.node_count), false);
+  std::vector<size_t> sums;  // of sublayers with attention
+  bool attends = false, has_others = false;
+  for (int32_t i = 0; i < segment.node_count; ++i) {
+    const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+    attends = attends || node.attention_core;
+    if (node.role != Role::kResidual || node.phase != Phase::kForward) continue;
+    if (attends) sums.push_back(static_cast<size_t>(i));
+    if (!attends) ends[static_cast<size_t>(i)] = has_others = true;
+    attends = false;
+  }
+  if (!has_others) {
+    for (const size_t i : sums) ends[i] = true;
+  }
+  return ends;
+}
+
 }  // namespace tilecast

@@ -14,4 +14,8 @@ std::vector<TensorId> find_storage(const Graph& graph);
 /// cross-attention, MLP.
 bool is_one_layer(const Graph& graph, const Segment& segment);
 
+/// By node of a body, whether it is the sum that ends a layer: that of a sublayer without
+/// attention, or each, if all have attention.
+std::vector<bool> layer_ends(const Graph& graph, const Segment& segment);
+
 }  // namespace tilecast

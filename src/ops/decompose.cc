@@ -24,7 +24,8 @@ std::vector<TensorId> decompose_rms_norm(GraphBuilder& b, const Node& node, cons
   const TensorId squares = f.own("integer_pow", {wide});
   const TensorId mean = f.own("reduce_mean", {squares}, {{"shape", rows}});
   const TensorId scale = f.own("rsqrt", {f.own("add_scalar", {mean})});
-  const TensorId unit = f.own("mul", {wide, scale});
+  // T5's code multiplies x itself, which autograd then keeps beside the copy that was squared.
+  const TensorId unit = f.own("mul", {f.flag("keeps_input") ? x : wide, scale});
   if (node.inputs.size() == 2 && f.flag("wide_weight"))
     return {cast(f.own("mul", {unit, cast(node.inputs[1], DType::kFp32)}), dtype)};
   const TensorId normal = cast(unit, dtype);
@@ -61,9 +62,11 @@ std::vector<TensorId> decompose_quick_gelu(GraphBuilder& b, const Node& node, co
   return {f.own("mul", {x, curve})};
 }
 
+/// Two statements of a function, which holds its argument (transformers, activations.py).
 std::vector<TensorId> decompose_relu2(GraphBuilder& b, const Node& node, const EagerForm&) {
   Decomposition f(b, node);
-  return {f.own("integer_pow", {f.own("relu", {node.inputs[0]})})};
+  const TensorId square = f.own("integer_pow", {f.own("relu", {node.inputs[0]})});
+  return {f.own("keep", {square, node.inputs[0]})};
 }
 
 std::vector<TensorId> decompose_split_heads(GraphBuilder& b, const Node& node,

@@ -15,24 +15,26 @@ struct Heads {
 /// The kernels read rows of a mask that are aligned to 16 elements, else PyTorch pads them
 /// (pad_bias in aten/src/ATen/native/transformers/attention.cpp). `attention` does not read the
 /// mask.
-void pad_mask(Decomposition& f, TensorId mask) {
+TensorId pad_mask(Decomposition& f, TensorId mask) {
   constexpr int64_t kAlignment = 16;
   const int64_t rest = f.shape(mask).back() % kAlignment;
-  if (rest == 0 || f.shape(mask).back() == 1) return;
+  if (rest == 0 || f.shape(mask).back() == 1) return mask;
   Shape pads(2 * f.shape(mask).size(), 0);
   pads.back() = kAlignment - rest;
-  f.op("pad", {mask}, "pad_mask", {{"pads", pads}});
+  return f.op("pad", {mask}, "pad_mask", {{"pads", pads}});
 }
 
 /// Attention as one kernel, which includes scaling, mask, softcap and dropout.
-TensorId fused_attention(Decomposition& f, const Heads& h) {
-  if (h.mask >= 0) pad_mask(f, h.mask);
+TensorId fused_attention(Decomposition& f, const Heads& h, bool joined_heads) {
+  const TensorId padded = h.mask >= 0 ? pad_mask(f, h.mask) : -1;
   const auto rows = [&](TensorId t) { return f.transpose(t, {0, 2, 1, 3}); };
   const TensorId q = rows(h.q), k = rows(h.k);
-  const TensorId context = f.b.add("attention", {q, k, rows(h.v)}, f.n.name,
-                                   {{"causal", attribute<int64_t>(f.n, "causal")},
-                                    {"window", attribute<int64_t>(f.n, "window")}})
-                               .front();
+  TensorId context = f.b.add("attention", {q, k, rows(h.v)}, f.n.name,
+                             {{"causal", attribute<int64_t>(f.n, "causal")},
+                              {"window", attribute<int64_t>(f.n, "window")}})
+                         .front();
+  if (padded >= 0) context = f.op("keep", {context, padded, h.mask}, "context");
+  if (joined_heads) context = f.op("copy", {context}, "merge");
   const Shape s = f.shape(context);
   return f.view(context, {s[0], s[1], s[2] * s[3]});
 }
@@ -41,6 +43,7 @@ TensorId fused_attention(Decomposition& f, const Heads& h) {
 /// asks for where no mask is given; aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 bool takes_math_path(const Decomposition& f, const Heads& h, const EagerForm& form) {
   const Tensor &q = f.b.graph().tensor(h.q), &k = f.b.graph().tensor(h.k);
+  if (f.flag("equal_heads") && q.shape[1] != k.shape[1]) return true;
   const auto window = attribute<int64_t>(f.n, "window");
   return q.dtype == DType::kFp32 && !form.autocast && h.mask < 0 && q.shape.size() == 4 &&
          q.shape[1] != k.shape[1] && (window == 0 || window >= k.shape[2]);
@@ -57,8 +60,12 @@ TensorId math_attention(Decomposition& f, const Heads& h) {
   const int64_t heads = f.shape(h.q)[1];
   const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
   const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
-  const TensorId q = f.op("mul_scalar", {h.q}, "scale");
-  const TensorId keys = f.op("mul_scalar", {f.transpose(k, {0, 1, 3, 2})}, "scale");
+  const DType dtype = f.b.graph().tensor(h.q).dtype;
+  const auto wide = [&](TensorId t) {
+    return dtype_bits(dtype) < 32 ? f.op("cast", {t}, "fp32", {{"dtype", DType::kFp32}}) : t;
+  };
+  const TensorId q = f.op("mul_scalar", {wide(h.q)}, "scale");
+  const TensorId keys = f.op("mul_scalar", {f.transpose(wide(k), {0, 1, 3, 2})}, "scale");
   f.b.set_attention_core(true);
   TensorId scores = f.matmul(q, keys, "scores");
   if (f.flag("causal")) {
@@ -72,7 +79,8 @@ TensorId math_attention(Decomposition& f, const Heads& h) {
     scores = f.op("add", {seen, scores}, "mask");
     f.b.set_counts(Counts::kAll);
   }
-  const TensorId context = f.matmul(softmax(f, scores), v, "context");
+  TensorId context = f.matmul(softmax(f, scores), wide(v), "context");
+  if (dtype_bits(dtype) < 32) context = f.op("cast", {context}, "context", {{"dtype", dtype}});
   f.b.set_attention_core(false);
   return f.merge_heads(context);
 }
@@ -95,7 +103,7 @@ TensorId masked_scores(Decomposition& f, TensorId scores, TensorId mask, const E
     return x;
   }
   if (mask >= 0) {
-    if (f.flag("returns_weights")) f.b.graph().tensor(x).held = Held::kSoftmax;
+    if (f.flag("masks_in_call")) f.b.graph().tensor(x).held = Held::kSoftmax;
     return f.op("add", {x, mask}, "mask");
   }
   if (!f.flag("stored_mask")) return x;
@@ -133,12 +141,29 @@ TensorId returned_weights(Decomposition& f, TensorId weights, const EagerForm& f
 
 TensorId eager_attention(Decomposition& f, const Heads& h, const EagerForm& form) {
   const int64_t heads = f.shape(h.q)[1];
+  // One key head is repeated without a copy; each product copies its operand.
+  const bool one_head = f.shape(h.k)[1] == 1;
   const TensorId k = f.repeat_heads(h.k, heads, "repeat_k");
-  const TensorId v = f.repeat_heads(h.v, heads, "repeat_v");
+  TensorId v = one_head ? h.v : f.repeat_heads(h.v, heads, "repeat_v");
+  const DType dtype = f.b.graph().tensor(h.q).dtype;
+  const bool wide = f.flag("fp32_scores") && dtype_bits(dtype) < 32;
   f.b.set_attention_core(true);
-  const TensorId scores = f.matmul(h.q, f.transpose(k, {0, 1, 3, 2}), "scores");
-  const TensorId weights = softmax_of(f, masked_scores(f, scores, h.mask, form));
-  const TensorId context = f.matmul(returned_weights(f, weights, form), v, "context");
+  const auto operand = [&](TensorId t, const char* name) {
+    return wide ? f.op("cast", {t}, name, {{"dtype", DType::kFp32}}) : t;
+  };
+  const TensorId left = operand(h.q, "q.fp32"), right = operand(k, "k.fp32");
+  const TensorId scores = f.matmul(left, f.transpose(right, {0, 1, 3, 2}), "scores");
+  TensorId weights = softmax_of(f, masked_scores(f, scores, h.mask, form));
+  if (wide) weights = f.op("cast", {weights}, "softmax.out", {{"dtype", dtype}});
+  weights = returned_weights(f, weights, form);
+  if (one_head) v = f.repeat_heads(v, heads, "repeat_v");
+  TensorId context = f.matmul(weights, v, "context");
+  // Variables of the function.
+  std::vector<TensorId> held = {context};
+  if (h.mask >= 0) held.push_back(h.mask);
+  if (k != h.k && !one_head) held.push_back(k);
+  if (wide && f.flag("holds_fp32")) held.insert(held.end(), {left, right});
+  if (held.size() > 1) context = f.op("keep", std::move(held), "context");
   f.b.set_attention_core(false);
   return f.merge_heads(context);
 }
@@ -162,9 +187,9 @@ TensorId flat_attention(Decomposition& f, const Heads& h, const EagerForm& form)
   return f.merge_heads(f.view(context, {mask[0], heads, q[1], q[2]}));
 }
 
-TensorId attend(Decomposition& f, const Heads& h, const EagerForm& form) {
+TensorId attend(Decomposition& f, const Heads& h, const EagerForm& form, bool joined_heads) {
   if (form.fused_attention)
-    return takes_math_path(f, h, form) ? math_attention(f, h) : fused_attention(f, h);
+    return takes_math_path(f, h, form) ? math_attention(f, h) : fused_attention(f, h, joined_heads);
   return f.shape(h.q).size() == 3 ? flat_attention(f, h, form) : eager_attention(f, h, form);
 }
 
@@ -183,8 +208,12 @@ std::vector<TensorId> decompose_causal_mask(GraphBuilder& b, const Node& node,
                                   .kind = TensorKind::kReference});
   const TensorId lowest = f.own("fill", {like});
   const TensorId later = f.own("compare", {lowest});
+  if (!padding) {
+    // transformers 5.24, masking_utils.py: of as many sequences as the batch has.
+    const Shape each = {x[0], 1, x[1], x[1]};
+    return {f.own("where", {f.own("expand", {later}, {{"shape", each}}), lowest})};
+  }
   const TensorId causal = f.own("where", {later, lowest});
-  if (!padding) return {causal};
   // The padding mask, all ones, is expanded to [b, 1, s, s] and combined with the causal mask.
   const TensorId ones = b.input("attention_mask", {x[0], 1, 1, x[1]}, dtype);
   const TensorId wide =
@@ -200,7 +229,8 @@ std::vector<TensorId> decompose_sdpa(GraphBuilder& b, const Node& node, const Ea
   Decomposition f(b, node);
   const size_t given = node.inputs.size() - (f.flag("sinks") ? 1 : 0);
   const TensorId mask = given > 3 ? node.inputs[3] : -1;
-  return {attend(f, {node.inputs[0], node.inputs[1], node.inputs[2], mask}, form)};
+  return {attend(f, {node.inputs[0], node.inputs[1], node.inputs[2], mask}, form,
+                 f.flag("joined_heads"))};
 }
 
 /// The latent vector is expanded to keys and values for each head.
@@ -226,7 +256,8 @@ std::vector<TensorId> decompose_latent_attention(GraphBuilder& b, const Node& no
   const TensorId queries =
       f.op("cat", {f.slice(q, nope_dim, "split_q"), turned}, "cat_q", {{"dim", 3}});
   const TensorId v = f.slice(pairs, v_head_dim, "split_v");
-  return {attend(f, {queries, k, v, node.inputs[6]}, form)};
+  const TensorId context = attend(f, {queries, k, v, node.inputs[6]}, form, true);
+  return {f.op("keep", {context, q, queries, k}, "context")};  // variables of the module
 }
 
 }  // namespace tilecast

@@ -101,7 +101,8 @@ void GradientBuilder::accumulate(TensorId weight, TensorId gradient) {
                              .shape = parameter.shape,
                              .dtype = parameter.dtype,
                              .kind = TensorKind::kGradient,
-                             .segment = parameter.segment});
+                             .segment = parameter.segment,
+                             .origin = weight});
   }
   op("add_", {total, gradient});
 }

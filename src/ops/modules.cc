@@ -95,6 +95,18 @@ std::vector<OpDef> module_ops() {  // NOLINT(readability-function-size): a table
       flag_attribute("stored_mask", "1: a stored buffer is the mask (GPT-2)"),
       flag_attribute("learned_bias",
                      "1: the mask has a gradient, so that PyTorch has no fused kernel in training"),
+      flag_attribute("joined_heads",
+                     "1: queries are joined of rotated and other parts, so that fused attention's "
+                     "result is in the order of heads"),
+      flag_attribute(
+          "equal_heads",
+          "1: eager code asks for no shared key heads, of which PyTorch then has no fused "
+          "kernel"),
+      flag_attribute("fp32_scores", "1: eager attention multiplies queries and keys in fp32"),
+      flag_attribute("holds_fp32", "1: variables hold those copies to the end of attention"),
+      flag_attribute("masks_in_call",
+                     "1: the mask is added in the call of the softmax, while a variable holds the "
+                     "scores"),
       flag_attribute(
           "returns_weights",
           "1: eager code returns the weights, and adds the mask in the softmax's call (Falcon)"),

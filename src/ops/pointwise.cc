@@ -167,6 +167,17 @@ OpDef with_infer(OpDef op, std::vector<TensorSpec> (*infer)(const OpContext&)) {
   return op;
 }
 
+/// ReLU6, in the same kernel, keeps its input (hardtanh_backward).
+void backward_relu(GradientBuilder& g, const Node& node) {
+  if (attribute<int64_t>(node, "bounded") != 0) return backward_from_input(g, node);
+  backward_from_output(g, node);
+}
+
+OpDef bounded(OpDef op) {
+  op.attributes.push_back(flag_attribute("bounded", "1: at most 6"));
+  return op;
+}
+
 }  // namespace
 
 std::vector<OpDef> pointwise_ops() {  // NOLINT(readability-function-size): a table
@@ -195,7 +206,7 @@ std::vector<OpDef> pointwise_ops() {  // NOLINT(readability-function-size): a ta
       pointwise("cos", "cosine", "aten::cos", "Cos", 1, 1, nullptr),
       pointwise("sin", "sine", "aten::sin", "Sin", 1, 1, nullptr),
       in_fp32(pointwise("log", "natural logarithm", "aten::log", "Log", 1, 1, nullptr)),
-      pointwise("relu", "max(x, 0)", "aten::relu", "Relu", 1, 1, backward_from_output),
+      bounded(pointwise("relu", "max(x, 0)", "aten::relu", "Relu", 1, 1, backward_relu)),
       in_training(pointwise("gelu", "x/2 (1 + erf(x / sqrt 2))", "aten::gelu", "Gelu", 1, 5,
                             backward_from_input)),
       as_module(pointwise("gelu_new", "gelu by tanh", "", "", 1, 9, backward_from_input),

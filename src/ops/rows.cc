@@ -350,8 +350,10 @@ std::vector<OpDef> row_ops() {  // NOLINT(readability-function-size): a table
        .onnx = "RMSNormalization",
        .min_inputs = 1,
        .max_inputs = 2,
-       .attributes = {flag_attribute(
-           "wide_weight", "1: eager code multiplies by the weight in fp32, before the cast back")},
+       .attributes = {flag_attribute("wide_weight",
+                                     "1: eager code multiplies by the weight in fp32, before the "
+                                     "cast back"),
+                      flag_attribute("keeps_input", "1: eager code multiplies x, not its copy")},
        .infer = infer_rms_norm,
        .work = work_rms_norm,
        .backward = backward_rms_norm,

@@ -201,6 +201,16 @@ std::vector<TensorSpec> infer_join_rows(const OpContext& context) {
   return {{.shape = buffer.shape, .dtype = buffer.dtype, .view = true}};
 }
 
+// keep: variables of the model's code hold all inputs but the first until it is computed.
+std::vector<TensorSpec> infer_keep(const OpContext& context) {
+  const Tensor& x = context.input(0);
+  return {{.shape = x.shape, .dtype = x.dtype, .contiguous = x.contiguous, .view = true}};
+}
+
+void backward_keep(GradientBuilder& g, const Node& node) {
+  g.add_gradient(node.inputs[0], g.gradient(node.outputs[0]));
+}
+
 }  // namespace
 
 std::vector<OpDef> view_ops() {  // NOLINT(readability-function-size): a table
@@ -263,6 +273,17 @@ std::vector<OpDef> view_ops() {  // NOLINT(readability-function-size): a table
        .max_inputs = 64,
        .infer = infer_join_rows,
        .example = "x: fp32[64, 256] y: fp32[16, 256] z: fp32[48, 256]"},
+      {.name = "keep",
+       .doc = "the first input, until which variables of the model's code hold the others; "
+              "launches nothing",
+       .aten = "aten::alias",
+       .onnx = "",
+       .min_inputs = 2,
+       .max_inputs = 8,
+       .infer = infer_keep,
+       .backward = backward_keep,
+       .shard = shard_like_first,
+       .example = "x: fp32[64, 256] y: fp32[64, 256]"},
       {.name = "slice_columns",
        .doc = "some columns of the last dimension, a view",
        .aten = "aten::slice.Tensor",

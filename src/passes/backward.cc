@@ -178,6 +178,24 @@ void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
   }
 }
 
+/// Weights that the model reads but that get no gradient (indexers of sparse attention, which
+/// transformers runs without): an optimizer leaves them out.
+void freeze_untrained(Graph& graph) {
+  std::vector<bool> read(graph.tensors.size(), false), trained(graph.tensors.size(), false);
+  for (const Node& node : graph.nodes) {
+    if (op_def(node.op).updates_in_backward) return;
+    for (const TensorId id : node.inputs) read[static_cast<size_t>(id)] = true;
+  }
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.kind == TensorKind::kGradient && tensor.origin >= 0)
+      trained[static_cast<size_t>(tensor.origin)] = true;
+  }
+  for (size_t id = 0; id < graph.tensors.size(); ++id) {
+    Tensor& tensor = graph.tensors[id];
+    if (tensor.kind == TensorKind::kWeight && read[id] && !trained[id]) tensor.frozen = true;
+  }
+}
+
 }  // namespace
 
 void add_backward(Graph& graph, Checkpointing checkpointing, const RecomputedModules& modules) {
@@ -200,6 +218,7 @@ void add_backward(Graph& graph, Checkpointing checkpointing, const RecomputedMod
   const auto forward_segments = static_cast<int32_t>(graph.segments.size());
   for (int32_t i = forward_segments - 1; i >= 0; --i)
     backward_of_segment(g, graph, i, checkpointing, modules);
+  freeze_untrained(graph);
   validate_if_debug(graph);
 }
 

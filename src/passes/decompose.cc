@@ -1,8 +1,11 @@
+#include <algorithm>
 #include <utility>
 
 #include "ops/op_def.h"
 #include "ops/validate.h"
+#include "passes/forget_variables.h"
 #include "passes/passes.h"
+#include "passes/rewriter.h"
 
 namespace tilecast {
 namespace {
@@ -53,7 +56,10 @@ class Decomposer {
     if (node.op == sdpa_) {
       for (size_t i = 0; i < 3; ++i) hold(node.inputs[i]);
     }
-    const bool named = node.op == layer_norm_ || node.op == rms_norm_ ||
+    // Norms of heads, [b, s, heads, size], are overwritten by what is made of them.
+    constexpr size_t kHidden = 3;
+    const bool is_norm = node.op == layer_norm_ || node.op == rms_norm_;
+    const bool named = (is_norm && to_.tensor(node.inputs[0]).shape.size() <= kHidden) ||
                        (node.op == embedding_ && attribute<int64_t>(node, "inner") == 0);
     if (const Decompose rule = op_def(node.op).decompose) {
       b_.set_counts(node.counts);
@@ -86,6 +92,17 @@ Graph decompose(Graph graph, const EagerForm& form) {
   Graph result = Decomposer(std::move(graph), form).run();
   validate_if_debug(result);
   return result;
+}
+
+void forget_variables(Graph& graph) {
+  const OpId keep = require_op("keep");
+  const bool holds = std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                                 [&](const Node& node) { return node.op == keep; });
+  if (!holds) return;
+  graph = Rewriter(graph, [keep](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
+            if (node.op == keep) return std::vector<TensorId>{inputs[0]};
+            return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
+          }).run();
 }
 
 }  // namespace tilecast

@@ -20,13 +20,14 @@ int32_t maker_before(const Graph& graph, int32_t end, TensorId id) {
 /// Whether a linear layer computes the tensor, with pointwise operators in between (softcapping).
 /// Nodes are sorted, so each is looked at once.
 bool is_logits(const Graph& graph, TensorId id) {
-  const OpId linear = require_op("linear"), tanh = require_op("tanh");
+  const OpId linear = require_op("linear"), tanh = require_op("tanh"), keep = require_op("keep");
   int32_t at = maker_before(graph, static_cast<int32_t>(graph.nodes.size()), id);
   // A pooler ends in tanh; its output is a feature.
   if (at >= 0 && graph.nodes[static_cast<size_t>(at)].op == tanh) return false;
   while (at >= 0) {
     const Node& node = graph.nodes[static_cast<size_t>(at)];
-    if (node.op == linear || !op_def(node.op).pointwise_flops) return node.op == linear;
+    if (node.op == linear || (node.op != keep && !op_def(node.op).pointwise_flops))
+      return node.op == linear;
     at = maker_before(graph, at, node.inputs[0]);
   }
   return false;

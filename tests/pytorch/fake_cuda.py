@@ -85,6 +85,25 @@ def _patch():
     # Without a CUDA kernel these two would run as the several operators that they stand for, with as many results.
     for name in ("silu_backward", "mish_backward"):
         _library.impl(name, lambda grad, self: torch.empty_like(grad), "CUDA")
+    _allow_grouped_products()
+
+
+def _allow_grouped_products():
+    """Products of experts: the shape rule of fake tensors takes bf16 only, CUDA any dtype (GroupedBlas.cpp: one product after the
+    other where its fused kernel does not take the dtype, into the same result)."""
+    from torch import _meta_registrations
+    rule = _meta_registrations._meta_grouped_mm_common
+
+    def any_dtype(mat_a, mat_b, *args, **kwargs):
+        import torch
+        kwargs["out_dtype"] = kwargs.get("out_dtype") or mat_a.dtype
+        if mat_a.dtype in (torch.float32, torch.float16):
+            mat_a, mat_b = mat_a.to(torch.bfloat16), mat_b.to(torch.bfloat16)
+            out = rule(mat_a, mat_b, *args, **{**kwargs, "out_dtype": torch.bfloat16})
+            return out.to(kwargs["out_dtype"])
+        return rule(mat_a, mat_b, *args, **kwargs)
+
+    _meta_registrations._meta_grouped_mm_common = any_dtype
 
 
 def _attention(query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):

@@ -1,6 +1,7 @@
 """Models, inputs and steps whose memory is measured (measure_memory.py) or counted (memory_reference.py).
 
-A case is a row of a CSV file: model (a bundled config, a model of measure/kit/zoo.py, or the path of a config.json), mode
+A case is a row of a CSV file: model (a bundled config, types/LABEL: a family of tests/model_types with few layers, a model of
+measure/kit/zoo.py, or the path of a config.json), mode
 (inference, training), batch, seq (0 for images), dtype (fp32, bf16: weights and computation; amp: fp32 weights, bf16 autocast),
 attention (eager, sdpa), checkpointing (none, full: every layer, selective: eager attention from the scores on), optimizer (none,
 sgd-foreach, sgd-forloop, adamw-foreach, adamw-fused, adamw-forloop). Where the file has it, adapters (none, lora-R: adapters of rank R
@@ -30,7 +31,12 @@ def read_cases(path):
 
 
 def config_of(name):
-    """(class of Transformers, config as a dict) of a bundled model, a model of the zoo or a path."""
+    """(class of Transformers, config as a dict) of a bundled model, "types/LABEL", a model of the zoo or a path."""
+    if name.startswith("types/"):
+        sys.path.insert(0, str(ROOT / "tests"))
+        import memory_families
+        architecture, config = memory_families.config_of(name)
+        return architecture, json.loads(json.dumps(config), object_hook=_number)
     path = Path(name) if name.endswith(".json") else ROOT / "data" / "models" / f"{name}.json"
     if path.exists():
         config = json.loads(path.read_text())
@@ -43,6 +49,11 @@ def config_of(name):
     if kind not in zoo.AUTO_CLASSES:
         raise SystemExit(f"model '{name}': a '{kind}' is no model of Transformers")
     return zoo.AUTO_CLASSES[kind], config
+
+
+def _number(fields):
+    """Transformers' way to write infinity in a config."""
+    return float(fields["__float__"]) if list(fields) == ["__float__"] else fields
 
 
 def build(case, device, shrink=False):
@@ -61,6 +72,7 @@ def build(case, device, shrink=False):
     with torch.device(device):
         make = maker.from_config if name.startswith("Auto") else maker._from_config
         model = make(config, dtype=dtype, **options)
+    as_loaded(model, dtype)
     model.train(case["mode"] == "training")
     if case["checkpointing"] == "full":
         if not model.supports_gradient_checkpointing:
@@ -72,6 +84,16 @@ def build(case, device, shrink=False):
     if kind == "qlora":
         quantize_linears(model, device)
     return model if kind == "none" else add_adapters(model, int(rank))
+
+
+def as_loaded(model, dtype):
+    """Parameters that a constructor makes in fp32 (of routers) in the dtype in which `from_pretrained(dtype=...)` has them."""
+    import torch
+    for part in model.modules():
+        for name, old in list(part.named_parameters(recurse=False)):
+            if old.is_floating_point() and old.dtype != dtype:
+                setattr(part, name, torch.nn.Parameter(torch.empty(old.shape, dtype=dtype, device=old.device),
+                                                       requires_grad=old.requires_grad))
 
 
 def repeat_attention(model):
@@ -191,6 +213,8 @@ def inputs_of(model, case, device):
     if model.main_input_name == "pixel_values":
         labels = {"labels": ids(batch, below=config.num_labels)} if training and "Classification" in name else {}
         return {"pixel_values": images(), **labels}
+    if model.main_input_name == "input_values":
+        return {"input_values": torch.randn(batch, seq, dtype=real, device=device)}
     if model.main_input_name == "input_features":
         inputs = {"input_features": torch.randn(batch, config.num_mel_bins, 2 * config.max_source_positions, dtype=real,
                                                 device=device)}
@@ -200,7 +224,7 @@ def inputs_of(model, case, device):
         inputs["pixel_values"] = images()
     if config.is_encoder_decoder:
         inputs["decoder_input_ids"] = tokens()
-    if training and ("LM" in name or "PreTraining" in name or "ForConditionalGeneration" in name):
+    if training and ("LM" in name or "PreTraining" in name or "ForConditionalGeneration" in name or name.endswith("MTModel")):
         inputs["labels"] = tokens()
         if "PreTraining" in name:
             inputs["next_sentence_label"] = ids(batch, below=2)

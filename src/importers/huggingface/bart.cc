@@ -137,7 +137,8 @@ class Bart {
     b.carry(start, x);
     b.begin_segment("head", 1);
     if (c_.variant->norm_first) x = f_.layer_norm(x, "decoder.layer_norm");
-    graph_.outputs = {head(x, decoder_table)};
+    // The outputs of both stacks are in the model's output.
+    graph_.outputs = {f_.op("keep", {head(x, decoder_table), x, memory}, "head")};
   }
 
  private:
@@ -154,6 +155,7 @@ class Bart {
                    name, {{"shape", Shape{1, s, c_.hidden_dim}}});
     const int64_t unused = c_.variant->positions == BartPositions::kLearnedOffset ? 2 : 0;
     const TensorId table = f_.weight(name + ".weight", {c_.max_positions + unused, c_.hidden_dim});
+    graph_.tensor(table).frozen = c_.variant->positions == BartPositions::kStored;
     return f_.embedding(table, f_.ids(stack + ".position_ids", {1, s}), name);
   }
 

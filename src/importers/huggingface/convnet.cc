@@ -1,6 +1,7 @@
 #include "importers/huggingface/convnet.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "importers/huggingface/fields.h"
 
@@ -33,8 +34,13 @@ TensorId ConvNet::batch_norm(TensorId x, const std::string& name) {
   return builder().add("batch_norm", std::move(operands), name).front();
 }
 
-TensorId ConvNet::conv_norm(TensorId x, const std::string& name, const Convolution& o,
-                            const std::string& activation) {
+TensorId ConvNet::keep(TensorId y, std::vector<TensorId> held, const std::string& name) {
+  held.insert(held.begin(), y);
+  return layers_.op("keep", std::move(held), name);
+}
+
+TensorId ConvNet::apply_conv_norm(TensorId x, const std::string& name, const Convolution& o,
+                                  const std::string& activation) {
   const TensorId y = batch_norm(conv(x, name + ".convolution", o), name + ".normalization");
   return activation.empty() ? y : layers_.activation(y, activation, name + ".activation");
 }

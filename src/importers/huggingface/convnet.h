@@ -34,7 +34,14 @@ class ConvNet {
   TensorId batch_norm(TensorId x, const std::string& name);
   /// Convolution, batch norm and activation ("": none).
   TensorId conv_norm(TensorId x, const std::string& name, const Convolution& options,
-                     const std::string& activation);
+                     const std::string& activation) {
+    return keep(apply_conv_norm(x, name, options, activation), {x}, name);
+  }
+  /// The same where the caller's variable holds another tensor than x.
+  TensorId apply_conv_norm(TensorId x, const std::string& name, const Convolution& options,
+                           const std::string& activation);
+  /// y, until which variables hold other tensors: a module's caller holds what it gives it.
+  TensorId keep(TensorId y, std::vector<TensorId> held, const std::string& name);
   /// Pads as TensorFlow's "same" and convolves without further padding.
   TensorId conv_same(TensorId x, const std::string& name, Convolution options);
   /// More rows and columns around each image, in total.

@@ -79,19 +79,25 @@ class ContentAndPosition {
   TensorId position_scores(const Projection& query, const Projection& key) {
     const TensorId table = f_.dropout(r_.table, p_ + "pos_dropout", c_.dropout);
     TensorId sum = -1;
+    std::vector<TensorId> held = {q_, k_};
     if (d_.content_to_position) {
       const Projection by = d_.shared_projections ? key : projection("pos_key_proj");
-      const TensorId scores =
-          selected(q_, project_positions(table, by, "pos_key_proj"), "content_to_position");
+      const TensorId keys = project_positions(table, by, "pos_key_proj");
+      const TensorId scores = selected(q_, keys, "content_to_position");
+      held.insert(held.end(), {keys, scores});
       const TensorId scaled = f_.op("div_scalar", {scores}, p_ + "content_to_position");
       sum = f_.op("add_scalar", {scaled}, p_ + "content_to_position");
     }
     if (d_.position_to_content) {
       const Projection by = d_.shared_projections ? query : projection("pos_query_proj");
-      const TensorId scores =
-          selected(k_, project_positions(table, by, "pos_query_proj"), "position_to_content");
-      const TensorId scaled =
+      const TensorId queries = project_positions(table, by, "pos_query_proj");
+      const TensorId scores = selected(k_, queries, "position_to_content");
+      held.push_back(queries);
+      TensorId scaled =
           f_.op("div_scalar", {f_.transpose(scores, {0, 2, 1})}, p_ + "position_to_content");
+      // Variables hold all of it until then; the sum is added in place.
+      held.insert(held.begin(), scaled);
+      scaled = f_.op("keep", held, p_ + "position_to_content");
       sum = sum < 0 ? scaled : f_.op("add", {sum, scaled}, p_ + "position_to_content");
     }
     return sum;

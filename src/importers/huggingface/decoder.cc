@@ -25,6 +25,7 @@ TensorId DecoderGraph::embed() {
     x = f_.op("add", {x, positions}, "embed_positions.add");
   }
   if (c_.embedding_norm) x = norm(x, "embed_norm");
+  x = f_.dropout(x, "embed_dropout", c_.embedding_dropout);
   if (c_.per_layer_dim > 0) {
     // Gemma 4: a second table and a projection of the embedding give an input for each layer.
     const int64_t width = static_cast<int64_t>(c_.layers.size()) * c_.per_layer_dim;
@@ -80,6 +81,7 @@ void DecoderGraph::head(TensorId x, TensorId table) {
       c_.tied_embeddings
           ? f_.tied_output(last, table)
           : f_.linear(last, "lm_head", {c_.vocab_size, c_.head_bias, f_.vocabulary(c_.vocab_size)});
+  if (c_.scaled_logits) logits = f_.op("mul_scalar", {logits}, "lm_head.scale");
   if (c_.logit_softcap) {  // cap tanh(x / cap)
     for (const char* step : {"div_scalar", "tanh", "mul_scalar"})
       logits = f_.op(step, {logits}, "lm_head.cap");
@@ -113,9 +115,10 @@ TensorId DecoderGraph::mixer(TensorId x, size_t index) {
 TensorId DecoderGraph::parallel_layer(TensorId x, size_t index) {
   const std::string p = fmt::format("layers.{}.", index);
   const TensorId normal = norm(x, p + "input_layernorm");
-  const TensorId attn_out = mixer(normal, index);
+  const TensorId attn_out = f_.dropout(mixer(normal, index), p + "dropout", c_.dropout);
   const TensorId input = c_.parallel_norm ? norm(x, p + "post_attention_layernorm") : normal;
-  const TensorId sum = f_.op("add", {ffn(input, x, index), attn_out}, p + "parallel_add");
+  const TensorId ffn_out = f_.dropout(ffn(input, x, index), p + "dropout", c_.dropout);
+  const TensorId sum = f_.op("add", {ffn_out, attn_out}, p + "parallel_add");
   return f_.residual({x, sum}, p + "residual");
 }
 
@@ -127,11 +130,13 @@ TensorId DecoderGraph::layer(TensorId x, size_t index) {
   // A layer of a recurrent state has the norms before it in OLMo Hybrid; here as in attention.
   if (own.mixer != Mixer::kNone) {
     TensorId out = mixer(c_.pre_norms ? norm(x, p + "input_layernorm") : x, index);
+    out = f_.dropout(out, p + "dropout", c_.dropout);
     if (c_.post_norms) out = norm(out, p + "post_self_attn_layernorm");
     x = f_.residual({x, out}, p + "self_attn.residual");
   }
   if (own.has_ffn) {
     TensorId out = ffn(c_.pre_norms ? norm(x, p + "post_attention_layernorm") : x, x, index);
+    out = f_.dropout(out, p + "dropout", c_.dropout);
     if (c_.post_norms) out = norm(out, p + "post_mlp_layernorm");
     x = f_.residual({x, out}, p + "mlp.residual");
   }

@@ -56,9 +56,19 @@ struct DecoderTraits {
   /// Names of attention and MLP in checkpoints, for their lists of quantized modules.
   std::string_view attention_part = "self_attn", ffn_part = "mlp";
   bool wide_norm_weight = false;  ///< RMS norms multiply by the weight in fp32
-  bool softmax_fp32 = true;  ///< eager attention computes the softmax of half precision in fp32
-  /// Layers return the weights of eager attention, and `softmax(scores + mask)` is one expression.
-  bool returns_weights = false;
+  bool softmax_fp32 = true;      ///< eager attention computes the softmax of half precision in fp32
+  bool scaled_logits = false;    ///< a factor after the output layer
+  bool fp32_routing = false;     ///< the weights of experts are in fp32, and so is their sum
+  bool fp32_router = false;      ///< the router multiplies in fp32
+  bool dense_experts = false;    ///< transformers computes all experts for all tokens
+  bool fp32_scores = false;      ///< eager attention multiplies queries and keys in fp32
+  bool joins_rotated = false;    ///< queries and keys are joined of rotated and other parts
+  bool equal_heads = false;      ///< SDPA is not told of shared key heads
+  bool splits_rotated = false;   ///< the module's variables hold what is not rotated
+  bool copies_parts = false;     ///< q, k and v are copied from the fused projection
+  bool returns_weights = false;  ///< layers return the weights of eager attention
+  bool masks_in_call = false;    ///< `softmax(scores + mask)` is one expression
+  bool holds_fp32 = false;       ///< variables hold queries and keys in fp32
 };
 
 struct DecoderConfig : DecoderTraits {
@@ -132,9 +142,10 @@ struct DecoderConfig : DecoderTraits {
   int64_t per_layer_dim = 0;    ///< Gemma 4: of an embedding that each layer adds; 0: none
   int64_t per_layer_vocab = 0;  ///< rows of its table
   bool attention_softcap = false, logit_softcap = false, attention_dropout = false;
-  bool sinks_in_windows = false;           ///< sinks only in layers with a window
-  bool value_norm = false;                 ///< values are normalized, without a weight
-  std::vector<std::string> left_out = {};  ///< warnings about parts that the graph lacks
+  bool dropout = false, embedding_dropout = false;  ///< of sublayers' results; of embeddings
+  bool sinks_in_windows = false;                    ///< sinks only in layers with a window
+  bool value_norm = false;                          ///< values are normalized, without a weight
+  std::vector<std::string> left_out = {};           ///< warnings about parts that the graph lacks
 
   DecoderConfig() = default;
   explicit DecoderConfig(const DecoderTraits& traits)

@@ -94,6 +94,9 @@ TensorId DecoderGraph::head_attention(TensorId x, const std::string& p, const La
     q = f_.slice(all, q_width, p + "split_q");
     k = f_.slice(all, kv_width, p + "split_k");
     v = f_.slice(all, kv_width, p + "split_v");
+    if (c_.copies_parts) {
+      for (TensorId* part : {&q, &k, &v}) *part = f_.op("copy", {*part}, p + "split");
+    }
   } else {
     if (c_.output_gate == OutputGate::kInQuery) {
       const TensorId both =
@@ -122,6 +125,9 @@ TensorId DecoderGraph::head_attention(TensorId x, const std::string& p, const La
   } else {
     v = heads_of(v, kv_heads, v_size, "");
   }
+  if (c_.splits_rotated) {
+    for (const TensorId id : {q, k}) graph_.tensor(graph_.tensor(id).storage).held = Held::kLayer;
+  }
   q = rotate(q, p + "rotary_q");
   k = rotate(k, p + "rotary_k");
   if (layer.has_indexer) index_blocks(x, p);
@@ -138,7 +144,15 @@ TensorId DecoderGraph::attend(TensorId q, TensorId k, TensorId v, const std::str
   if (c_.attention_dropout) attributes.push_back({"dropout", 1});
   if (further.size() > 1) attributes.push_back({"sinks", 1});
   if (c_.softmax_fp32) attributes.push_back({"softmax_fp32", 1});
-  if (c_.returns_weights) attributes.push_back({"returns_weights", 1});
+  const auto flag = [&](bool set, const char* name) {
+    if (set) attributes.push_back({name, 1});
+  };
+  flag(c_.returns_weights, "returns_weights");
+  flag(c_.masks_in_call, "masks_in_call");
+  flag(c_.fp32_scores, "fp32_scores");
+  flag(c_.holds_fp32, "holds_fp32");
+  flag(c_.joins_rotated, "joined_heads");
+  flag(c_.equal_heads, "equal_heads");
   return f_.attention(q, k, v, p + "attention", std::move(attributes), std::move(further));
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <initializer_list>
 
 #include "base/text.h"
 #include "importers/huggingface/decoder_reading.h"
@@ -36,7 +37,13 @@ void read_attention(const JsonObject& c, DecoderConfig& config) {
   if (config.rotary && config.head_dim % 2 != 0)
     c.fail("num_attention_heads",
            fmt::format("rotary embedding needs an even head_dim, found {}", config.head_dim));
-  config.attention_dropout = drops(c, "attention_dropout", 0);
+  const auto any_drops = [&](std::initializer_list<const char*> keys) {
+    return std::any_of(keys.begin(), keys.end(), [&](const char* key) { return drops(c, key, 0); });
+  };
+  config.attention_dropout =
+      any_drops({"attention_dropout", "attention_probs_dropout_prob", "attn_pdrop"});
+  config.dropout = any_drops({"residual_dropout", "resid_pdrop", "hidden_dropout_prob", "dropout"});
+  config.embedding_dropout = any_drops({"embd_pdrop", "hidden_dropout_prob", "dropout"});
   if (config.bias_field == DecoderConfig::BiasField::kNone) return;
   config.qkv_bias = c.boolean("attention_bias", config.qkv_bias);
   if (config.bias_field == DecoderConfig::BiasField::kBoth)

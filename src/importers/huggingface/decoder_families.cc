@@ -46,21 +46,34 @@ constexpr DecoderTraits kGemma3 = {.qk_norm = QkNorm::kHead,
                                    .scaled_embedding = true,
                                    .tied_embeddings = true,
                                    .wide_norm_weight = true};
+constexpr DecoderTraits kGemma4 = [] {
+  DecoderTraits traits = kGemma3;
+  traits.fp32_routing = true;
+  return traits;
+}();
 constexpr DecoderTraits kCohere = {.norm = Norm::kLayer,
                                    .norm_bias = false,
                                    .parallel_attention = true,
                                    .tied_embeddings = true,
-                                   .window_pattern = 4};
+                                   .window_pattern = 4,
+                                   .scaled_logits = true};
 constexpr DecoderTraits kDeltaNets = {
     .qk_norm = QkNorm::kHead, .output_gate = Gate::kInQuery, .wide_norm_weight = true};
-constexpr DecoderTraits kSinks = {.scaled_embedding = true, .sinks = true, .window_pattern = 4};
+constexpr DecoderTraits kSinks = {
+    .scaled_embedding = true, .sinks = true, .window_pattern = 4, .scaled_logits = true};
+
+constexpr DecoderTraits kFp32Routing = {.fp32_routing = true, .fp32_router = true};
 
 constexpr DecoderFamily kDecoderFamilies[] = {
     {"llama", "Llama", "Llama 1, 2, 3"},
-    {"llama4_text", "Llama4", "Llama 4, text part", llama4, {.softmax_fp32 = false}},
+    {"llama4_text",
+     "Llama4",
+     "Llama 4, text part",
+     llama4,
+     {.softmax_fp32 = false, .dense_experts = true}},
     {"mistral", "Mistral", "Mistral", nullptr, {.window_pattern = 1}},
     {"ministral3", "Ministral3", "Ministral 3", nullptr, {.window_pattern = 1}},
-    {"mixtral", "Mixtral", "Mixtral", mixtral, {.window_pattern = 1}},
+    {"mixtral", "Mixtral", "Mixtral", mixtral, {.window_pattern = 1, .fp32_routing = true}},
     {"qwen2", "Qwen2", "Qwen2 and 2.5", nullptr, kQwen2},
     {"qwen2_vl_text", "", "Qwen2-VL, text part", nullptr, kQwen2},
     {"qwen2_5_vl_text", "", "Qwen2.5-VL, text part", nullptr, kQwen2},
@@ -82,18 +95,22 @@ constexpr DecoderFamily kDecoderFamilies[] = {
      "MiMoV2Flash",
      "MiMo-V2-Flash",
      mimo_v2,
-     {.sinks = true, .softmax_fp32 = false}},
+     {.sinks = true, .softmax_fp32 = false, .fp32_routing = true, .fp32_router = true}},
     {"smollm3", "SmolLM3", "SmolLM3"},
     {"seed_oss", "SeedOss", "Seed-OSS", seed_oss, {.bias_field = Bias::kQkv, .qkv_bias = true}},
     {"helium", "Helium", "Helium", nullptr, {.wide_norm_weight = true}},
     {"arcee", "Arcee", "Arcee", nullptr, {.gated_mlp = false, .default_activation = "relu2"}},
-    {"granite", "Granite", "Granite", nullptr, {.scaled_embedding = true}},
-    {"granitemoe", "GraniteMoe", "Granite with experts", mixtral, {.scaled_embedding = true}},
+    {"granite", "Granite", "Granite", nullptr, {.scaled_embedding = true, .scaled_logits = true}},
+    {"granitemoe",
+     "GraniteMoe",
+     "Granite with experts",
+     mixtral,
+     {.scaled_embedding = true, .scaled_logits = true}},
     {"granitemoeshared",
      "GraniteMoeShared",
      "Granite with shared experts",
      mixtral,
-     {.scaled_embedding = true}},
+     {.scaled_embedding = true, .scaled_logits = true}},
     {"granite_swa", "GraniteSWA", "Granite with sliding windows", nullptr, kSinks},
     {"granitemoe_swa", "GraniteMoeSWA", "Granite with experts and sliding windows", mixtral,
      kSinks},
@@ -101,7 +118,7 @@ constexpr DecoderFamily kDecoderFamilies[] = {
      "GraniteMoeHybrid",
      "Granite 4: Mamba-2 and attention",
      granite_hybrid,
-     {.scaled_embedding = true}},
+     {.scaled_embedding = true, .scaled_logits = true}},
     {"bamba", "Bamba", "Bamba: Mamba-2 and attention", bamba},
     {"mamba2", "Mamba2", "Mamba-2", mamba2, {.rotary = false}},
     {"nemotron_h",
@@ -130,7 +147,7 @@ constexpr DecoderFamily kDecoderFamilies[] = {
       .wide_norm_weight = true}},
     {"gemma2", "Gemma2", "Gemma 2", softcaps, kGemma2},
     {"gemma3_text", "Gemma3", "Gemma 3, text part", gemma3, kGemma3},
-    {"gemma4_text", "Gemma4", "Gemma 4, text part", gemma4, kGemma3},
+    {"gemma4_text", "Gemma4", "Gemma 4, text part", gemma4, kGemma4},
     {"vaultgemma",
      "VaultGemma",
      "VaultGemma",
@@ -144,13 +161,13 @@ constexpr DecoderFamily kDecoderFamilies[] = {
     {"cohere2_moe", "Cohere2Moe", "Command with experts", cohere, kCohere},
     {"phi", "Phi", "Phi-1 and Phi-2", phi, gpt([](DecoderTraits& t) {
        t.bias_field = Bias::kNone;
-       t.head_bias = t.parallel_attention = true;
+       t.head_bias = t.parallel_attention = t.splits_rotated = t.joins_rotated = true;
      })},
     {"phi3",
      "Phi3",
      "Phi-3 and Phi-4",
      nullptr,
-     {.fused_qkv = true, .fused_gate = true, .window_pattern = 1}},
+     {.fused_qkv = true, .fused_gate = true, .window_pattern = 1, .joins_rotated = true}},
     {"phimoe",
      "Phimoe",
      "Phi-3.5 with experts",
@@ -175,18 +192,21 @@ constexpr DecoderFamily kDecoderFamilies[] = {
        t.qkv_bias = t.out_bias = false;
        t.parallel_attention = t.head_bias = true;
        t.softmax_fp32 = false;
+       t.fp32_scores = t.splits_rotated = true;
      })},
     {"codegen", "CodeGen", "CodeGen", nullptr, gpt([](DecoderTraits& t) {
        t.bias_field = Bias::kNone;
        t.qkv_bias = t.out_bias = false;
        t.parallel_attention = t.head_bias = t.fused_qkv = true;
        t.softmax_fp32 = false;
+       t.fp32_scores = t.splits_rotated = t.copies_parts = true;
      })},
     {"gpt_neo", "GPTNeo", "GPT-Neo", gpt_neo, gpt([](DecoderTraits& t) {
        t.bias_field = Bias::kNone;
        t.qkv_bias = t.rotary = false;
        t.learned_positions = t.tied_embeddings = true;
        t.softmax_fp32 = false;
+       t.fp32_scores = t.holds_fp32 = t.returns_weights = true;
      })},
     {"gpt_bigcode", "GPTBigCode", "StarCoder", gpt_bigcode, gpt([](DecoderTraits& t) {
        t.rotary = false;
@@ -200,10 +220,13 @@ constexpr DecoderFamily kDecoderFamilies[] = {
      "StableLm",
      "StableLM",
      stablelm,
-     {.norm = Norm::kLayer, .bias_field = Bias::kNone}},
+     {.norm = Norm::kLayer,
+      .bias_field = Bias::kNone,
+      .joins_rotated = true,
+      .splits_rotated = true}},
     {"persimmon", "Persimmon", "Persimmon", persimmon, gpt([](DecoderTraits& t) {
        t.qk_norm = QkNorm::kHeadLayerNorm;
-       t.fused_qkv = true;
+       t.fused_qkv = t.splits_rotated = t.joins_rotated = true;
        t.default_activation = "relu2";
      })},
     {"bloom", "Bloom", "BLOOM", nullptr, gpt([](DecoderTraits& t) {
@@ -221,7 +244,8 @@ constexpr DecoderFamily kDecoderFamilies[] = {
       .fused_qkv = true,
       .rotary = false,
       .tied_embeddings = true,
-      .default_activation = "gelu"}},
+      .default_activation = "gelu",
+      .returns_weights = true}},
     {"biogpt", "BioGpt", "BioGPT", nullptr, gpt([](DecoderTraits& t) {
        t.bias_field = Bias::kNone;
        t.rotary = false;
@@ -244,7 +268,7 @@ constexpr DecoderFamily kDecoderFamilies[] = {
        t.default_activation = "gelu";
        t.default_positions = 2048;  // FalconConfig of transformers; falcon-7b's config has no field
        t.softmax_fp32 = false;
-       t.returns_weights = true;
+       t.returns_weights = t.masks_in_call = t.equal_heads = true;
      })},
     {"olmo", "Olmo", "OLMo", nullptr, {.norm = Norm::kLayer, .norm_weight = false}},
     {"olmo2", "Olmo2", "OLMo 2", nullptr, kOlmo2},
@@ -260,13 +284,13 @@ constexpr DecoderFamily kDecoderFamilies[] = {
      "ExaoneMoe",
      "EXAONE with experts",
      moe,
-     {.qk_norm = QkNorm::kHead, .window_pattern = 4}},
+     {.qk_norm = QkNorm::kHead, .window_pattern = 4, .fp32_routing = true, .fp32_router = true}},
     {"ernie4_5", "Ernie4_5", "ERNIE 4.5", use_bias, {.tied_embeddings = true}},
     {"ernie4_5_moe",
      "Ernie4_5_Moe",
      "ERNIE 4.5 with experts",
      balanced_moe,
-     {.tied_embeddings = true}},
+     {.tied_embeddings = true, .fp32_router = true}},
     {"nanochat",
      "NanoChat",
      "nanochat",
@@ -284,40 +308,58 @@ constexpr DecoderFamily kDecoderFamilies[] = {
       .output_gate = Gate::kProjection,
       .post_norms = true,
       .window_pattern = 4,
-      .wide_norm_weight = true}},
-    {"hy_v3", "HYV3", "Hunyuan 3", moe, {.qk_norm = QkNorm::kHead}},
-    {"solar_open", "SolarOpen", "Solar Open", moe},
-    {"dots1", "Dots1", "dots.llm1", moe, {.qk_norm = QkNorm::kHead}},
-    {"minimax_m2", "MiniMaxM2", "MiniMax M2", minimax_m2},
+      .wide_norm_weight = true,
+      .fp32_routing = true}},
+    {"hy_v3",
+     "HYV3",
+     "Hunyuan 3",
+     moe,
+     {.qk_norm = QkNorm::kHead, .fp32_routing = true, .fp32_router = true}},
+    {"solar_open", "SolarOpen", "Solar Open", moe, kFp32Routing},
+    {"dots1",
+     "Dots1",
+     "dots.llm1",
+     moe,
+     {.qk_norm = QkNorm::kHead, .fp32_routing = true, .fp32_router = true}},
+    {"minimax_m2", "MiniMaxM2", "MiniMax M2", minimax_m2, {.fp32_routing = true}},
     {"minimax_m3",
      "MiniMaxM3",
      "MiniMax M3: sparse attention by blocks of keys",
      minimax_m3,
-     {.qk_norm = QkNorm::kHead, .wide_norm_weight = true}},
+     {.qk_norm = QkNorm::kHead, .wide_norm_weight = true, .fp32_routing = true}},
     {"minimax_m3_vl_text",
      "",
      "MiniMax M3, text part",
      minimax_m3,
-     {.qk_norm = QkNorm::kHead, .wide_norm_weight = true}},
+     {.qk_norm = QkNorm::kHead, .wide_norm_weight = true, .fp32_routing = true}},
     {"glm",
      "Glm",
      "GLM",
      nullptr,
-     {.bias_field = Bias::kQkv, .qkv_bias = true, .fused_gate = true}},
+     {.bias_field = Bias::kQkv, .qkv_bias = true, .fused_gate = true, .joins_rotated = true}},
     {"glm4",
      "Glm4",
      "GLM-4",
      nullptr,
-     {.bias_field = Bias::kQkv, .qkv_bias = true, .post_norms = true, .fused_gate = true}},
-    {"glm4_moe", "Glm4Moe", "GLM-4.5 with experts", glm4_moe, {.bias_field = Bias::kQkv}},
-    {"glm4_moe_lite", "Glm4MoeLite", "GLM-4.7-Flash", deepseek},
-    {"glm_moe_dsa", "GlmMoeDsa", "GLM-5: sparse attention", deepseek_sparse},
-    {"deepseek_v2", "DeepseekV2", "DeepSeek-V2", deepseek},
-    {"deepseek_v3", "DeepseekV3", "DeepSeek-V3 and R1", deepseek},
-    {"kimi_k2", "", "Kimi K2: a DeepSeek-V3", deepseek},
+     {.bias_field = Bias::kQkv,
+      .qkv_bias = true,
+      .post_norms = true,
+      .fused_gate = true,
+      .joins_rotated = true}},
+    {"glm4_moe",
+     "Glm4Moe",
+     "GLM-4.5 with experts",
+     glm4_moe,
+     {.bias_field = Bias::kQkv, .fp32_routing = true, .fp32_router = true, .joins_rotated = true}},
+    {"glm4_moe_lite", "Glm4MoeLite", "GLM-4.7-Flash", deepseek, kFp32Routing},
+    {"glm_moe_dsa", "GlmMoeDsa", "GLM-5: sparse attention", deepseek_sparse, kFp32Routing},
+    {"deepseek_v2", "DeepseekV2", "DeepSeek-V2", deepseek, kFp32Routing},
+    {"deepseek_v3", "DeepseekV3", "DeepSeek-V3 and R1", deepseek, kFp32Routing},
+    {"kimi_k2", "", "Kimi K2: a DeepSeek-V3", deepseek, kFp32Routing},
     {"kimi_linear", "KimiLinear",
      "Kimi Linear and Kimi K3, text part: delta nets and latent attention", kimi_linear},
-    {"deepseek_v32", "DeepseekV32", "DeepSeek-V3.2: sparse attention", deepseek_sparse},
+    {"deepseek_v32", "DeepseekV32", "DeepSeek-V3.2: sparse attention", deepseek_sparse,
+     kFp32Routing},
     {"deepseek_v4",
      "DeepseekV4",
      "DeepSeek-V4: compressed sparse attention",

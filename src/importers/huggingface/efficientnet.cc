@@ -87,6 +87,7 @@ class EfficientNet {
         x, "embeddings",
         {.out = rounded_width(c_, kEfficientnetStem), .window = 3, .stride = 2, .padding = 0},
         c_.activation);
+    const TensorId embedded = x;
     for (size_t i = 0; i < c_.in.size(); ++i) {
       const std::string name = fmt::format("encoder.stages.{}", i);
       const int64_t out = rounded_width(c_, c_.out[i]);
@@ -103,7 +104,7 @@ class EfficientNet {
     }
     b.begin_segment("head", 1);
     x = net_.conv_norm(x, "encoder.top", {.out = c_.hidden_dim}, c_.activation);
-    const TensorId pooled = net_.mean_pool(x, "pooler");
+    const TensorId pooled = net_.keep(net_.mean_pool(x, "pooler"), {embedded}, "pooler");
     graph_.outputs = {net_.classify(pooled, c_.labels, c_.dropout)};
   }
 
@@ -117,19 +118,21 @@ class EfficientNet {
       y = net_.conv_norm(y, p + ".expansion", {.out = wide}, c_.activation);
     ConvNet::Convolution depthwise = {
         .out = wide, .window = window, .stride = stride, .groups = wide};
+    const TensorId expanded = y;
     if (stride == 2) {  // padded by hand; most blocks have one row and column less above and left
       const bool square = std::find(c_.squarely_padded.begin(), c_.squarely_padded.end(), index_) !=
                           c_.squarely_padded.end();
       y = net_.pad(y, 2 * (window / 2) - (square ? 0 : 1), p + ".depthwise_conv_pad");
       depthwise.padding = 0;
     }
-    y = net_.conv_norm(y, p + ".depthwise_conv", depthwise, c_.activation);
+    y = net_.keep(net_.apply_conv_norm(y, p + ".depthwise_conv", depthwise, c_.activation),
+                  {expanded}, p + ".depthwise_conv");
     const auto squeezed = static_cast<int64_t>(static_cast<double>(in) * c_.squeeze);
     y = net_.squeeze_excite(y, std::max<int64_t>(1, squeezed), c_.activation,
                             p + ".squeeze_excite");
     y = net_.conv_norm(y, p + ".projection", {.out = out}, "");
     // The first block of a stage has no residual.
-    if (first || stride != 1) return y;
+    if (first || stride != 1) return net_.keep(y, {x}, p);
     const TensorId kept = net_.layers().dropout(y, p + ".dropout", c_.drops_blocks);
     return net_.layers().residual({kept, x}, p + ".residual");
   }

@@ -45,12 +45,10 @@ class Encoder {
     return f_.op("mul_scalar", {f_.op("rsub_scalar", {seen}, "extended_mask")}, "extended_mask");
   }
 
-  /// MPNet adds a number for each distance and head to the mask.
+  /// MPNet adds a number for each distance and head; the mask of all ones is left out.
   TensorId position_bias() {
     const TensorId buckets = relative_buckets(f_, "encoder", true);
-    const TensorId bias =
-        relative_bias(f_, buckets, c_.bias_buckets, c_.heads, "encoder.relative_attention_bias");
-    return f_.op("add", {bias, mask_}, "encoder.relative_attention_bias");
+    return relative_bias(f_, buckets, c_.bias_buckets, c_.heads, "encoder.relative_attention_bias");
   }
 
   TensorId embed() {
@@ -160,7 +158,9 @@ class Encoder {
     const TensorId active = f_.activation(dense, c_.head_activation, p + "transform.act");
     const TensorId normal = f_.layer_norm(active, p + "transform.LayerNorm");
     const TensorId bias = f_.weight(p + "bias", {c_.vocab_size}, 0, f_.vocabulary(c_.vocab_size));
-    return f_.op("linear", {normal, table_, bias}, p + "decoder");
+    // The model's variables hold the last hidden state.
+    return f_.op("keep", {f_.op("linear", {normal, table_, bias}, p + "decoder"), x},
+                 p + "decoder");
   }
 
   std::vector<TensorId> heads(TensorId x) {

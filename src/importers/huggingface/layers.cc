@@ -148,7 +148,10 @@ TensorId Layers::group_norm(TensorId x, int64_t groups, const std::string& name)
 TensorId Layers::activation(TensorId x, const std::string& function, const std::string& name) {
   const auto* known = std::find_if(std::begin(kActivations), std::end(kActivations),
                                    [&](const Activation& a) { return a.name == function; });
-  return op(known == std::end(kActivations) ? function : known->op, {x}, name);
+  std::vector<Attribute> attributes;
+  if (function == "relu6") attributes.push_back({"bounded", 1});
+  return op(known == std::end(kActivations) ? function : known->op, {x}, name,
+            std::move(attributes));
 }
 
 TensorId Layers::feed_forward(TensorId x, const FeedForward& o) {

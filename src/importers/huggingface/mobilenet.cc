@@ -69,7 +69,9 @@ class MobileNet {
     const TensorId y = c_.same_padding ? net_.conv_same(x, name + ".convolution", o)
                                        : net_.conv(x, name + ".convolution", o);
     const TensorId normal = net_.batch_norm(y, name + ".normalization");
-    return active ? net_.layers().activation(normal, c_.activation, name + ".activation") : normal;
+    const TensorId out =
+        active ? net_.layers().activation(normal, c_.activation, name + ".activation") : normal;
+    return net_.keep(out, {x}, name);
   }
 
   TensorId depthwise(TensorId x, const std::string& name, int64_t stride) {
@@ -110,7 +112,7 @@ class MobileNet {
     y = depthwise(y, p + ".conv_3x3", stride);
     y = layer(y, p + ".reduce_1x1", {.out = out}, false);
     const bool residual = stride == 1 && net_.channels(x) == out;
-    return residual ? net_.layers().residual({x, y}, p + ".residual") : y;
+    return residual ? net_.layers().residual({x, y}, p + ".residual") : net_.keep(y, {x}, p);
   }
 
   TensorId blocks_v2(TensorId pixels) {

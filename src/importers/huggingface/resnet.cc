@@ -78,19 +78,21 @@ class ResNet {
               .add("max_pool2d", {x}, "embedder.pooler",
                    {{"window", 3}, {"stride", 2}, {"padding", 1}})
               .front();
+    const TensorId embedded = x;
     for (size_t i = 0; i < c_.widths.size(); ++i) {
       const std::string name = fmt::format("encoder.stages.{}", i);
       net_.builder().begin_segment(name, 1);
       const int64_t stride = i > 0 || c_.first_stride ? 2 : 1;
-      x = block(x, c_.widths[i], stride, name + ".layers.0");
+      const TensorId entered = x;  // a variable of the stage
+      x = net_.keep(block(x, c_.widths[i], stride, name + ".layers.0"), {entered}, name);
       if (c_.depths[i] == 1) continue;
       net_.builder().begin_segment(name + ".layers", c_.depths[i] - 1);
       const TensorId start = x;
-      x = block(x, c_.widths[i], 1, name + ".layers.1");
+      x = net_.keep(block(x, c_.widths[i], 1, name + ".layers.1"), {entered}, name);
       net_.builder().carry(start, x);
     }
     net_.builder().begin_segment("head", 1);
-    const TensorId pooled = net_.mean_pool(x, "pooler");
+    const TensorId pooled = net_.keep(net_.mean_pool(x, "pooler"), {embedded}, "pooler");
     graph_.outputs = {c_.labels > 0 ? net_.layers().linear(pooled, "classifier", {c_.labels})
                                     : pooled};
   }

@@ -157,6 +157,7 @@ class Swin {
                                 {{"shape", Shape{batch_, windows(), area, area}}});
     const TensorId each =
         f_.view(f_.op("copy", {wide}, p + "shift_mask"), {batch_ * windows(), 1, area, area});
+    shift_mask_ = each;
     return f_.op("add", {numbers, each}, p + "shift_mask");
   }
 
@@ -167,18 +168,20 @@ class Swin {
       return f_.split_heads(f_.linear(x, p + name, options), heads_);
     };
     const TensorId q = project("q_proj"), k = project("k_proj"), v = project("v_proj");
-    std::vector<Attribute> attributes = {{"softmax_fp32", 1}};
+    std::vector<Attribute> attributes = {{"softmax_fp32", 1}, {"returns_weights", 1}};
     if (c_.attention_dropout) attributes.push_back({"dropout", 1});
-    const TensorId context =
-        f_.attention(q, k, v, p + "attention", std::move(attributes), {bias(shifted, p)});
+    const TensorId mask = bias(shifted, p);
+    TensorId context = f_.attention(q, k, v, p + "attention", std::move(attributes), {mask});
+    if (shifted) context = f_.op("keep", {context, shift_mask_}, p + "attention");
     return f_.linear(context, p + "o_proj", {width_, true, f_.inputs(head_dim, heads_)});
   }
 
   TensorId layer(TensorId x, bool shifted, const std::string& p) {
     TensorId in = f_.layer_norm(x, p + "layernorm_before");
     if (shifted) in = f_.op("copy", {in}, p + "roll");
-    TensorId out = attention(partition(in, p + "partition"), shifted, p + "attention.");
-    out = join(out, p + "join");
+    const TensorId windows = partition(in, p + "partition");
+    const TensorId attended = attention(windows, shifted, p + "attention.");
+    TensorId out = join(attended, p + "join");
     if (shifted) out = f_.op("copy", {out}, p + "roll");
     const TensorId hidden = f_.residual({x, out}, p + "attention.residual");
     const auto wide = static_cast<int64_t>(c_.mlp_ratio * static_cast<double>(width_));
@@ -188,7 +191,10 @@ class Swin {
                                                                        .down = p + "mlp.fc2",
                                                                        .activation = c_.activation,
                                                                        .ffn_dim = wide});
-    return f_.residual({mlp_out, hidden}, p + "mlp.residual");
+    // Variables of the layer.
+    return f_.op("keep",
+                 {f_.residual({mlp_out, hidden}, p + "mlp.residual"), x, windows, attended, out},
+                 p + "mlp.residual");
   }
 
   /// Four neighbours side by side, and a linear layer to twice the channels.
@@ -202,6 +208,7 @@ class Swin {
 
   Graph& graph_;
   Layers f_;
+  TensorId shift_mask_ = -1;  ///< of the layer, which a variable holds
   const SwinConfig& c_;
   int64_t batch_, side_ = 0, heads_ = 0, width_ = 0;
 };

@@ -83,29 +83,34 @@ class T5Builder {
     if (c_.encoder_only) {
       f_.builder().begin_segment("head", 1);
       graph_.outputs = {
-          dropout(f_.rms_norm(encoded, "encoder.final_layer_norm"), "encoder.final_dropout")};
+          dropout(norm(encoded, "encoder.final_layer_norm"), "encoder.final_dropout")};
       return;
     }
     f_.builder().begin_segment("decoder.embed", 1);
     TensorId x = stack("decoder", table, encoded);
     f_.builder().begin_segment("head", 1);
-    x = f_.rms_norm(x, "decoder.final_layer_norm");
+    x = norm(x, "decoder.final_layer_norm");
     x = dropout(x, "decoder.dropout");
     const RoleScope role(f_.builder(), Role::kOutput);
+    const TensorId last = x;
     if (c_.tied_embeddings) x = f_.op("mul_scalar", {x}, "lm_head.scale");
-    graph_.outputs = {
+    const TensorId logits =
         c_.tied_embeddings
             ? f_.tied_output(x, table)
-            : f_.linear(x, "lm_head", {c_.vocab_size, false, f_.vocabulary(c_.vocab_size)})};
+            : f_.linear(x, "lm_head", {c_.vocab_size, false, f_.vocabulary(c_.vocab_size)});
+    graph_.outputs = {f_.op("keep", {logits, last, memory_}, "lm_head")};  // in the model's output
   }
 
  private:
+  TensorId norm(TensorId x, const std::string& name) {
+    const TensorId weight = f_.weight(name + ".weight", {c_.hidden_dim});
+    return f_.op("rms_norm", {x, weight}, name, {{"keeps_input", 1}});
+  }
   TensorId dropout(TensorId x, const std::string& name) { return f_.dropout(x, name, c_.dropout); }
 
   TensorId attention_mask(const std::string& stack) {
     const int64_t s = f_.request().seq;
-    return f_.builder().input(stack + ".attention_mask",
-                              {f_.request().batch, 1, stack == "encoder" ? 1 : s, s},
+    return f_.builder().input(stack + ".attention_mask", {1, 1, stack == "encoder" ? 1 : s, s},
                               f_.request().dtype);
   }
 
@@ -167,7 +172,7 @@ class T5Builder {
   TensorId layer(TensorId x, TensorId memory, TensorId bias, const std::string& p, bool sparse) {
     const auto sublayer = [&](TensorId in, TensorId memory_or_self, bool cross,
                               const std::string& q) {
-      const TensorId normal = f_.rms_norm(in, q + "layer_norm");
+      const TensorId normal = norm(in, q + "layer_norm");
       const TensorId source = cross ? memory_or_self : normal;
       const TensorId out = attention(normal, source, cross ? cross_mask_ : bias, !cross,
                                      q + (cross ? "EncDecAttention." : "SelfAttention."));
@@ -176,7 +181,7 @@ class T5Builder {
     x = sublayer(x, x, false, p + "layer.0.");
     if (memory >= 0) x = sublayer(x, memory, true, p + "layer.1.");
     const std::string q = p + (memory >= 0 ? "layer.2." : "layer.1.");
-    const TensorId normal = f_.rms_norm(x, q + "layer_norm");
+    const TensorId normal = norm(x, q + "layer_norm");
     const TensorId out =
         sparse ? experts(normal, q + "mlp.") : feed_forward(normal, q + "DenseReluDense.");
     return f_.residual({x, dropout(out, q + "dropout")}, q + "residual");
@@ -195,7 +200,8 @@ class T5Builder {
     TensorId source = -1;
     if (memory) {
       // The encoder's last norm runs once, before the decoder reads it.
-      source = dropout(f_.rms_norm(*memory, "encoder.final_layer_norm"), "encoder.final_dropout");
+      source = memory_ =
+          dropout(norm(*memory, "encoder.final_layer_norm"), "encoder.final_dropout");
       cross_mask_ =
           b.input("decoder.cross_mask", {ids[0], 1, 1, f_.request().seq}, f_.request().dtype);
     }
@@ -226,7 +232,7 @@ class T5Builder {
   Layers f_;
   const T5Config& c_;
   Graph& graph_;
-  TensorId cross_mask_ = -1;
+  TensorId cross_mask_ = -1, memory_ = -1;
 };
 
 Graph build_t5(const T5Config& config, const GraphRequest& request) {

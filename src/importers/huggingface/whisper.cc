@@ -66,7 +66,9 @@ class Whisper {
     x = feed(x, p, c_.decoder_ffn_dim);
     b.carry(start, x);
     b.begin_segment("head", 1);
-    graph_.outputs = {f_.op("linear", {f_.layer_norm(x, "decoder.layer_norm"), table}, "proj_out")};
+    const TensorId last = f_.layer_norm(x, "decoder.layer_norm");
+    const TensorId logits = f_.op("linear", {last, table}, "proj_out");
+    graph_.outputs = {f_.op("keep", {logits, last, memory_}, "proj_out")};  // in the model's output
   }
 
  private:

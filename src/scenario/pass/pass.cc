@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/text.h"
+#include "passes/forget_variables.h"
 #include "passes/main_gradients.h"
 #include "passes/passes.h"
 #include "passes/rematerialize.h"
@@ -301,6 +302,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      const Precision& precision, const RankForm& form) {
   const bool training = request.mode == Mode::kTraining;
   if (model.has_modules) graph = decompose(std::move(graph), eager_form(request, precision));
+  if (request.execution.fusion != Fusion::kNone) forget_variables(graph);
   if (training && traits_of(request).fuses_modules) join_pointwise(graph);
   if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
   graph.name = model.name;
