@@ -132,6 +132,8 @@ std::optional<GroupedExperts> grouped_layer(const OpContext& context) {
                         .fused = context.integer("fused_rows") != 0,
                         .sorted_again = context.integer("sorted_again") != 0,
                         .biased = context.integer("biased") != 0,
+                        .clamped = context.integer("clamped") != 0,
+                        .counts_awaited = sizes.ranks == 1,
                         .own_tokens = sizes.tokens / sizes.ranks};
 }
 
@@ -355,6 +357,7 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
       flag_attribute("fused_rows", "1: the kernels of Megatron-LM and Transformer Engine"),
       flag_attribute("sorted_again", "1: rows come from other ranks, and are sorted there again"),
       flag_attribute("biased", "1: each expert has biases"),
+      flag_attribute("clamped", "1: gate and up are limited before the activation"),
       flag_attribute("scaled_first", "1: another kernel finds the largest value before a cast"),
       {.name = "products",
        .doc = "scheme of products of training in 8 bits",

@@ -60,6 +60,7 @@ TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p
                                       f_.inputs(1, e.ffn_dim)));
   std::vector<Attribute> attributes = {{"top_k", e.top_k}};
   if (e.bias) attributes.push_back({"biased", 1});
+  if (e.clamped) attributes.push_back({"clamped", 1});
   const TensorId y =
       f_.op("experts", {tokens, up, down, weights}, p + "experts", std::move(attributes));
   return e.latent_dim > 0 ? f_.linear(y, p + "fc2_latent_proj", {c_.hidden_dim, c_.mlp_bias}) : y;

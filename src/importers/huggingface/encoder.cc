@@ -47,7 +47,7 @@ class Encoder {
 
   /// MPNet adds a number for each distance and head to the mask.
   TensorId position_bias() {
-    const TensorId buckets = relative_buckets(f_, "encoder", true);
+    const TensorId buckets = relative_buckets(f_, "encoder", f_.request().seq, true);
     const TensorId bias =
         relative_bias(f_, buckets, c_.bias_buckets, c_.heads, "encoder.relative_attention_bias");
     return f_.op("add", {bias, mask_}, "encoder.relative_attention_bias");
