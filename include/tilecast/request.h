@@ -327,6 +327,8 @@ struct Request {
   /// Tokens per sequence; default: the longest that the model takes, at most 2,048 (encoders and
   /// T5: 512).
   std::optional<int64_t> seq;
+  /// The same of the decoder's sequences, of models with an encoder beside; default: as `seq`.
+  std::optional<int64_t> decoder_seq;
   /// Training only, also the next four. Default: AdamW; SGD for models with embedding tables.
   std::optional<Optimizer> optimizer;
   /// Default of Trainer of transformers 5 (training_args.py, optim) and of torchtitan.

@@ -473,6 +473,47 @@ struct RankTables {
   }
 };
 
+/// What a rank of a recommendation model computes or exchanges in a step.
+struct StepPart {
+  std::string name;
+  std::string runs_on;
+  double seconds = 0;
+  double start_s = 0, end_s = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = StepPart;
+    field.is("StepPart", "What a rank of a recommendation model computes or exchanges in a step.");
+    field("name", "", "lookups, ids, …", &Self::name);
+    field("runs_on", "", "what is busy; parts on the GPU and on its links overlap", &Self::runs_on,
+          {"gpu", "links"});
+    field("seconds", "s", "how long it takes, of the rank where it takes longest", &Self::seconds);
+    field("start_s", "s", "when the first rank starts, from the start of the step", &Self::start_s);
+    field("end_s", "s", "when the last rank is done", &Self::end_s);
+  }
+};
+
+/// The parts of the interval of a step on several ranks.
+struct IntervalParts {
+  double model_low_s = 0, model_high_s = 0;
+  double machine_spread_ratio = 0;
+
+  template <typename Fields>
+  static void fields(Fields& field) {
+    using Self = IntervalParts;
+    field.is("IntervalParts", "What the interval of a step joins.");
+    field("model_low_s", "s",
+          "lower end of the interval of a mean run: how wrong the times of kernels, exchanges and "
+          "software may be",
+          &Self::model_low_s);
+    field("model_high_s", "s", "its upper end", &Self::model_high_s);
+    field("machine_spread_ratio", "1",
+          "80 % of runs of one step, on other nodes of the kind and other days, lie within this "
+          "share of their mean",
+          &Self::machine_spread_ratio);
+  }
+};
+
 struct ParallelForecast {
   std::string cluster;
   std::string cluster_name;
@@ -485,9 +526,11 @@ struct ParallelForecast {
   double gradient_copies_s = 0, slowed_s = 0;
   int64_t simulated_ranks = 1;
   std::optional<int64_t> padded_vocab_size;
-  int64_t vocab_size = 0;  ///< without padding
+  int64_t vocab_size = 0;                       ///< without padding
+  std::optional<IntervalParts> interval_parts;  ///< of a training step on several ranks
   std::vector<StageForecast> stages;
   std::vector<RankTables> rank_tables;
+  std::vector<StepPart> step_parts;
 
   template <typename Fields>
   static void fields(Fields& field) {
@@ -524,12 +567,21 @@ struct ParallelForecast {
         "padded_vocab_size", "tokens",
         "what tensor-parallel ranks divide; left out: the vocabulary as it is",
         [](const Self& p) { return p.padded_vocab_size ? &*p.padded_vocab_size : nullptr; });
+    field.if_set(
+        "interval_parts", "",
+        "what the interval of the step joins, of training on several ranks; else there is no such "
+        "key",
+        [](const Self& p) { return p.interval_parts ? &*p.interval_parts : nullptr; });
     field("stages", "", "one rank of each pipeline stage", &Self::stages);
     field.if_set(
         "rank_tables", "",
         "the embedding tables of each rank of a recommendation model; other models have no such "
         "key",
         [](const Self& p) { return p.rank_tables.empty() ? nullptr : &p.rank_tables; });
+    field.if_set(
+        "step_parts", "",
+        "when the parts of a step of a recommendation model run; other models have no such key",
+        [](const Self& p) { return p.step_parts.empty() ? nullptr : &p.step_parts; });
   }
 };
 

@@ -357,6 +357,15 @@ class Roof(Record):
     bytes_per_s: float
     """of the memory [bytes/s]"""
 
+class IntervalParts(Record):
+    """What the interval of a step joins."""
+    model_low_s: float
+    """lower end of the interval of a mean run: how wrong the times of kernels, exchanges and software may be [s]"""
+    model_high_s: float
+    """its upper end [s]"""
+    machine_spread_ratio: float
+    """80 % of runs of one step, on other nodes of the kind and other days, lie within this share of their mean [1]"""
+
 class Stage(Record):
     """One rank of one pipeline stage. Compute, exposed communication and bubble sum up to the latency."""
     stage: int
@@ -408,6 +417,19 @@ class RankTables(Record):
     """with the sparse optimizer [s]"""
     sent_bytes: float
     """sums that the rank sends, those to itself included [bytes]"""
+
+class StepPart(Record):
+    """What a rank of a recommendation model computes or exchanges in a step."""
+    name: str
+    """lookups, ids, …"""
+    runs_on: str
+    """what is busy; parts on the GPU and on its links overlap"""
+    seconds: float
+    """how long it takes, of the rank where it takes longest [s]"""
+    start_s: float
+    """when the first rank starts, from the start of the step [s]"""
+    end_s: float
+    """when the last rank is done [s]"""
 
 class DiffusionPart(Record):
     """A network of a pipeline, as it runs for one batch."""
@@ -562,10 +584,14 @@ class Forecast(_Forecast):
     """ranks that were simulated; the others do the same at the same time"""
     padded_vocab_size: int | None
     """what tensor-parallel ranks divide; left out: the vocabulary as it is [tokens]"""
+    interval_parts: IntervalParts | None
+    """what the interval of the step joins, of training on several ranks; else there is no such key"""
     stages: list[Stage] | None
     """one rank of each pipeline stage"""
     rank_tables: list[RankTables] | None
     """the embedding tables of each rank of a recommendation model; other models have no such key"""
+    step_parts: list[StepPart] | None
+    """when the parts of a step of a recommendation model run; other models have no such key"""
     diffusion: Diffusion | None
     """a batch of a diffusion pipeline; other models have no such key"""
     options: dict[str, int | float | str]
@@ -3246,6 +3272,7 @@ class ForecastKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
+    decoder_seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
@@ -3372,6 +3399,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
+    decoder_seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
@@ -3500,6 +3528,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
+    decoder_seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
@@ -3628,6 +3657,7 @@ class PowerTimelineKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
+    decoder_seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
@@ -3756,6 +3786,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
+    decoder_seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
@@ -3884,6 +3915,7 @@ class OccupancyKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
+    decoder_seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
@@ -4017,6 +4049,7 @@ class CompareKeywords(TypedDict, total=False):
     mode: Literal["inference", "training"] | None
     batch: int | None
     seq: int | None
+    decoder_seq: int | None
     dtype: Literal["fp32", "tf32", "bf16", "fp16", "amp", "amp-fp16", "fp8", "fp8_block", "int8", "int8_wo", "int4_wo", "fp4_wo", "fp4", "fp8_wo", "nvfp4_wo", "fp4_fp8", "awq", "gptq", "int4", "w4a16", "nvfp4", "mxfp4"] | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None

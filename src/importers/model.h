@@ -20,6 +20,8 @@ namespace tilecast {
 struct GraphRequest {
   int64_t batch = 1;
   int64_t seq = 1;
+  /// Tokens of the decoder, of models with an encoder beside it; 0: as `seq`.
+  int64_t decoder_seq = 0;
   DType dtype = DType::kFp32;
   /// Sizes of symbolic dimensions by name, for formats that have such.
   std::vector<std::pair<std::string, int64_t>> dims = {};
@@ -27,6 +29,8 @@ struct GraphRequest {
   bool skip_unsupported = false;
   /// Each layer repeats alone: a pipeline divides single layers, not the pairs of a pattern.
   bool single_layers = false;
+
+  int64_t decoder_tokens() const { return decoder_seq > 0 ? decoder_seq : seq; }
 };
 
 /// The facts about a decoder that serving depends on.
@@ -142,6 +146,8 @@ struct Model {
   std::string format;       ///< "huggingface", "gguf", "onnx" or "graph"
   std::string family;       ///< "gpt2", "llama", …
   int64_t default_seq = 0;  ///< used if no length is given; 0: the graph fixes the length
+  /// An encoder reads sequences beside the decoder's, which may have another length.
+  bool has_two_lengths = false;
   std::optional<int64_t> max_positions;
   /// Builds the graph of a forward pass.
   std::function<Graph(const GraphRequest&)> build;

@@ -59,6 +59,7 @@ void IntervalConstants::describe(ConstantTable& table) {
   table.add("server_itl_low_log", server_itl_low_log);
   table.add("server_tpot_high_log", server_tpot_high_log);
   table.add("step_high_log", step_high_log);
+  table.add("step_machine_log", step_machine_log);
 }
 
 void HostConstants::describe(ConstantTable& table) {

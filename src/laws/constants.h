@@ -35,7 +35,7 @@ struct IntervalConstants {
   double dram_reached_share, unit_reached_share, explains_share, extrapolation_share,
       no_model_ratio, unmeasured_stream_high_log, unmeasured_rows_low_log, unmeasured_rows_high_log,
       server_ttft_low_log, server_ttft_high_log, server_tpot_low_log, server_tpot_high_log,
-      server_itl_low_log, server_itl_high_log, step_high_log;
+      server_itl_low_log, server_itl_high_log, step_high_log, step_machine_log;
 
   void describe(ConstantTable& table);
   bool operator==(const IntervalConstants&) const = default;

@@ -154,7 +154,7 @@ void add_recomputation(Options& options, const std::string& modules) {
   const std::vector<std::string> names = split(modules, ' ');
   if (modules.empty()) return;
   for (const std::string& name : names) {
-    if (name != "core_attn" && name != "layernorm" && name != "moe_act")
+    if (name != "core_attn" && name != "layernorm" && name != "moe_act" && name != "mla_up_proj")
       throw NotDescribed{fmt::format("recomputation of '{}' is not forecast", shown_name(name))};
   }
   options.emplace_back("checkpointing", "selective");
@@ -247,7 +247,6 @@ void check_described(const RunRow& row, const Json& arguments) {
       {"gradients of the embedding are deferred", row.is("defer_embedding_wgrad", "1")},
       {"tensor parallelism of experts of its own",
        row.integer("etp") > 1 && row.text("etp") != row.text("tp")},
-      {"a decoder of its own length", !row.text("decoder_seq").empty()},
       {"layers for multi-token prediction", arguments.contains("mtp-num-layers")}};
   for (const auto& [why, there] : reasons) {
     if (there) throw NotDescribed{why};
@@ -284,6 +283,8 @@ Options memory_options(const RunRow& row, const Json& arguments) {
   if (!row.text("fp8").empty())
     options.emplace_back("fp8-recipe",
                          row.text("fp8_recipe").empty() ? "delayed" : row.text("fp8_recipe"));
+  if (!row.text("decoder_seq").empty())
+    options.emplace_back("decoder-seq", row.text("decoder_seq"));
   if (!row.text("cross_entropy_fusion").empty()) options.emplace_back("cross-entropy", "compiled");
   if (row.is("recompute", "full")) options.emplace_back("checkpointing", "full");
   if (row.is("recompute", "selective")) add_recomputation(options, row.text("recompute_modules"));

@@ -139,6 +139,7 @@ void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels
   Kernel kernel{.shape = Collective{elements, ranks}, .dtype = in.dtype};
   kernel.read_bytes = of_busiest(context, checked_multiply(tensor_bytes(own), copies));
   kernel.write_bytes = kernel.read_bytes;
+  kernel.host.waits = context.integer("counts_awaited") != 0;
   kernels.push_back(kernel);
 }
 
@@ -173,8 +174,11 @@ void backward_scatter(GradientBuilder& g, const Node& node) {
 void backward_context_gather(GradientBuilder& g, const Node& node) {
   backward_through(g, node, "context_reduce_scatter");
 }
+/// The numbers are known by then.
 void backward_dispatch(GradientBuilder& g, const Node& node) {
-  backward_through(g, node, "expert_combine");
+  Node known = node;
+  std::erase_if(known.attributes, [](const Attribute& a) { return a.name == "counts_awaited"; });
+  backward_through(g, known, "expert_combine");
 }
 void backward_combine(GradientBuilder& g, const Node& node) {
   backward_through(g, node, "expert_dispatch");
@@ -209,6 +213,8 @@ std::vector<AttributeDef> of_experts() {
   return {ranks_attribute(),
           {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1},
           flag_attribute("own_rows", "1: tensor-parallel ranks exchange rows of their own"),
+          flag_attribute("counts_awaited",
+                         "1: the host waits for the numbers of tokens, which buffers depend on"),
           flag_attribute("copies",
                          "1: the experts get a row for each token and expert of theirs, "
                          "as many as the mean rank; 0: a row for each token"),

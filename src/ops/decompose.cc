@@ -103,7 +103,9 @@ std::vector<TensorId> decompose_rotary_table(GraphBuilder& b, const Node& node, 
 
 std::vector<TensorId> decompose_apply_rotary(GraphBuilder& b, const Node& node,
                                              const EagerForm& form) {
-  if (form.fused_modules) return b.add("rotary", {node.inputs[0]}, node.name);
+  if (form.fused_modules)
+    return b.add("rotary", {node.inputs[0]}, node.name,
+                 {{"steps", attribute<int64_t>(node, "scaled")}});
   return {Decomposition(b, node).rotate(node.inputs[0], node.inputs[1], node.inputs[2], node.name)};
 }
 

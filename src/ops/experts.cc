@@ -177,6 +177,8 @@ std::optional<GroupedExperts> grouped_layer(const OpContext& context) {
                         .fused = context.integer("fused_rows") != 0,
                         .sorted_again = context.integer("sorted_again") != 0,
                         .biased = context.integer("biased") != 0,
+                        .clamped = context.integer("clamped") != 0,
+                        .counts_awaited = sizes.ranks == 1,
                         .own_tokens = sizes.tokens / sizes.ranks};
 }
 
@@ -415,6 +417,7 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
       flag_attribute("fp32_sum", "1: rows are weighted and summed in fp32"),
       flag_attribute("fp32_router", "1: the router keeps a copy of x in fp32"),
       flag_attribute("all_tokens", "1: each expert multiplies all tokens, which takes memory"),
+      flag_attribute("clamped", "1: gate and up are limited before the activation"),
       flag_attribute("scaled_first", "1: another kernel finds the largest value before a cast"),
       {.name = "products",
        .doc = "scheme of products of training in 8 bits",

@@ -19,6 +19,9 @@ constexpr int64_t kTileRows = 128;
 constexpr int kSortKernels = 12;
 constexpr int64_t kIdBytes = 8;
 
+/// Of one kernel that stands for many: experts of a rank, which configs limit to less.
+constexpr int64_t kMostLaunches = 1 << 16;
+
 int64_t at_least_one(double size) { return std::max<int64_t>(1, std::llround(size)); }
 
 /// That a kernel reads and writes for each element.
@@ -48,7 +51,7 @@ class Layer {
     Gemm gemm{.m = padded_, .n = n, .k = k, .trans_b = 1};
     // Else a product for each expert; they run as in one batch: Transformer Engine's on four
     // streams.
-    if (layer_.dtype != DType::kBf16 || layer_.fused) {
+    if (!is_grouped()) {
       gemm.batch = experts_;
       gemm.m = ceil_divide(rows_, experts_);
       gemm.batched = true;
@@ -80,6 +83,40 @@ class Layer {
                         .flops = checked_multiply(rows_, columns),
                         .read_bytes = checked_multiply(reads, row_bytes(columns)),
                         .write_bytes = checked_multiply(writes, row_bytes(columns))});
+  }
+
+  /// The same with bytes for each element, of which masks have one.
+  void masked(int64_t columns, std::initializer_list<Bytes> passes) {
+    const int64_t elements = checked_multiply(rows_, columns);
+    for (const Bytes& bytes : passes)
+      kernels_.push_back({.shape = Stream{.elements = elements},
+                          .dtype = layer_.dtype,
+                          .flops = elements,
+                          .read_bytes = checked_multiply(elements, bytes.read),
+                          .write_bytes = checked_multiply(elements, bytes.written)});
+  }
+
+  /// Gate and up limited, and put together again. The fused activation's offset comes from the
+  /// host's memory (torch.tensor): the host waits for its copy.
+  void clamp() {
+    stream(layer_.ffn_dim, 1, 1);
+    if (!layer_.gated) return;
+    stream(layer_.ffn_dim, 1, 1);
+    stream(up_columns(), 1, 1);
+  }
+  /// Through the clamps: gate is limited above alone, up on both sides.
+  void clamp_gradient() {
+    const int64_t size = size_, columns = layer_.ffn_dim;
+    masked(columns, {{size, 1}, {size + 1, size}});
+    if (!layer_.gated) return;
+    masked(columns, {{size, 1}, {size, 1}, {2, 1}, {size + 1, size}});
+    stream(up_columns(), 1, 1);
+  }
+  /// Weighted by the router.
+  void activate() {
+    if (layer_.clamped) clamp();
+    stream(layer_.ffn_dim, layer_.gated ? 2 : 1, 1);
+    kernels_.back().host.waits = layer_.clamped;
   }
 
   /// Sums over the experts of each token, or the other way: rows from tokens.
@@ -152,15 +189,26 @@ class Layer {
   bool in_8_bits() const { return layer_.scheme != QuantScheme::kNone; }
 
  private:
+  /// One kernel has the products of all experts.
+  bool is_grouped() const { return layer_.dtype == DType::kBf16 && !layer_.fused; }
+
   void cast(int64_t columns) {
     if (!in_8_bits()) return;
-    if (layer_.scaled_first) stream(columns, 1, 0);
     const int64_t layouts = layer_.frozen ? 1 : 2;
-    kernels_.push_back({.shape = Stream{.elements = checked_multiply(rows_, columns)},
-                        .dtype = layer_.dtype,
-                        .flops = checked_multiply(rows_, columns),
-                        .read_bytes = row_bytes(columns),
-                        .write_bytes = checked_multiply(layouts, multiplied_bytes(columns))});
+    // Each expert's rows have a scale of their own, found first: Transformer Engine's
+    // split_quantize joins the casts only where scales are known before.
+    const int64_t tensors = layer_.scaled_first ? experts_ : 1;
+    const int64_t elements = checked_multiply(ceil_divide(rows_, tensors), columns);
+    Kernel maximum{.shape = Stream{.elements = elements},
+                   .dtype = layer_.dtype,
+                   .flops = elements,
+                   .read_bytes = checked_multiply(elements, size_)};
+    Kernel cast = maximum;
+    cast.write_bytes = checked_product({layouts, elements, multiplied_size_});
+    for (int64_t i = 0; i < tensors; ++i) {
+      if (layer_.scaled_first) kernels_.push_back(maximum);
+      kernels_.push_back(cast);
+    }
   }
 
   void add_fp32(int64_t elements, Bytes bytes) {
@@ -174,6 +222,8 @@ class Layer {
   void add_product(Kernel& kernel) {
     kernel.scheme = layer_.scheme;
     kernel.quantized_input = in_8_bits();
+    if (const Gemm& gemm = std::get<Gemm>(kernel.shape); gemm.batched && !is_grouped())
+      kernel.host.launches = static_cast<int32_t>(std::min<int64_t>(gemm.batch, kMostLaunches));
     // Products in 8 bits multiply rows of both operands: copies are transposed.
     if (auto& gemm = std::get<Gemm>(kernel.shape); in_8_bits()) {
       gemm.trans_a = 0;
@@ -209,15 +259,18 @@ void order(const GroupedExperts& layer, Layer& l) {
 }
 
 // Megatron-LM 0.16 with moe_permute_fusion: token_dispatcher.py, experts.py (TEGroupedMLP),
-// fusions/fused_bias_swiglu.py.
+// fusions/fused_bias_swiglu.py and fused_bias_geglu.py (weighted_bias_quick_geglu_impl, whose
+// clamps are kernels of their own).
 
 void add_fused_forward(const GroupedExperts& layer, std::vector<Kernel>& kernels) {
   Layer l(layer, kernels);
   l.sort();
   l.spread();
   order(layer, l);
+  const size_t first = kernels.size();
   l.product(l.up_columns(), layer.hidden_dim);
-  l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);
+  kernels[first].host.waits = layer.counts_awaited;
+  l.activate();
   l.product(layer.hidden_dim, layer.ffn_dim);
   // The bias of the second product, times the router's weights, in fp32 (_apply_bias): for each
   // expert the bias of its rows, and the sum; then all rows in one tensor, and the cast. The first
@@ -243,9 +296,10 @@ void add_fused_input_gradient(const GroupedExperts& layer, std::vector<Kernel>& 
     l.all_rows(layer.hidden_dim, {2, 2});
   }
   l.product(layer.ffn_dim, layer.hidden_dim);
-  if (layer.activation_again) l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);
+  if (layer.activation_again) l.activate();
   l.stream(layer.ffn_dim, layer.gated ? 3 : 2, layer.gated ? 2 : 1);
   l.stream(layer.ffn_dim, layer.gated ? 3 : 2, 0);  // the gradient of the router's weights
+  if (layer.clamped) l.clamp_gradient();
   l.product(layer.hidden_dim, l.up_columns());
   order(layer, l);
   l.sum_to(layer.own_tokens);

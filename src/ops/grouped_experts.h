@@ -30,6 +30,10 @@ struct GroupedExperts {
   bool fused = false;
   bool sorted_again = false;  ///< rows come from other ranks, in the order of these
   bool biased = false;
+  /// Gate and up are limited before the activation, by kernels of their own.
+  bool clamped = false;
+  /// The host waits for the numbers of tokens before the first product.
+  bool counts_awaited = false;
   int64_t own_tokens = 0;  ///< of the rank, where `tokens` are those of all that send to it
 };
 

@@ -129,6 +129,57 @@ TEST(GroupedExperts, ProductsIn8BitsPadAndCastTheirRows) {
   EXPECT_DOUBLE_EQ(plain.second - frozen.second, 3);
 }
 
+TEST(GroupedExperts, ClampsAreKernelsOfTheirOwn) {
+  const auto [forward, backward] = bytes_more([](GroupedExperts& l) { l.clamped = true; });
+  // Two clamps, gate and up put together.
+  constexpr double kClamps = 2 * (2 + 2) + 2 * (2 + 2);
+  EXPECT_DOUBLE_EQ(forward, kClamps);
+  // One comparison and the choice; two, both joined, and the choice; put together.
+  EXPECT_DOUBLE_EQ(backward, (3 + 5) + (3 + 3 + 3 + 5) + 2 * (2 + 2));
+  const auto again = bytes_more([](GroupedExperts& l) { l.clamped = true; },
+                                [](GroupedExperts& l) { l.activation_again = true; });
+  EXPECT_DOUBLE_EQ(again.second - backward, kClamps);
+}
+
+TEST(GroupedExperts, TheHostLaunchesAProductForEachExpertAndWaits) {
+  GroupedExperts megatron = layer(16, 32768, 2880, 2880);
+  megatron.fused = true;
+  const auto host_of = [](const GroupedExperts& l) {
+    std::vector<Kernel> kernels;
+    add_grouped_forward(l, kernels);
+    std::vector<HostCalls> calls;
+    for (const Kernel& k : kernels) {
+      if (k.is_product() || k.host.waits) calls.push_back(k.host);
+    }
+    return calls;
+  };
+  const HostCalls each{.launches = 16, .waits = false};
+  EXPECT_EQ(host_of(megatron), (std::vector<HostCalls>{each, each}));
+  megatron.counts_awaited = true;
+  EXPECT_EQ(host_of(megatron), (std::vector<HostCalls>{{.launches = 16, .waits = true}, each}));
+  megatron.counts_awaited = false;
+  megatron.clamped = true;  // its offset is copied from the host's memory
+  EXPECT_EQ(host_of(megatron),
+            (std::vector<HostCalls>{each, {.launches = 1, .waits = true}, each}));
+  EXPECT_EQ(host_of(layer(16, 32768, 2880, 2880)), (std::vector<HostCalls>{{}, {}}))
+      << "grouped_mm is one kernel";
+}
+
+TEST(GroupedExperts, EachExpertsRowsAreCastAlone) {
+  GroupedExperts eight = layer(16, 32768, 2880, 2880);
+  eight.fused = true;
+  eight.scheme = QuantScheme::kFp8;
+  const auto kernels_of = [](const GroupedExperts& l) {
+    std::vector<Kernel> kernels;
+    add_grouped_forward(l, kernels);
+    return kernels.size();
+  };
+  const size_t known = kernels_of(eight);
+  eight.scaled_first = true;
+  // The largest value and the cast of each expert, before both products.
+  EXPECT_EQ(kernels_of(eight) - known, 2u * (2 * 16 - 1));
+}
+
 TEST(GroupedExperts, TakeWhatWasMeasured) {
   // Both products of a layer on one H100 (data/measurements, kernels.csv), an even and an uneven
   // load: forward, and input and weight gradients together.

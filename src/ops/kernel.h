@@ -251,6 +251,14 @@ struct Collective {
 using KernelVariant = std::variant<Gemm, Convolution, Attention, Scan, Experts, EmbeddingBag, Rows,
                                    Stream, Collective>;
 
+/// What the host does to start a kernel.
+struct HostCalls {
+  int32_t launches = 1;  ///< that the kernel stands for, one after the other
+  bool waits = false;    ///< before the first, until the GPU has done all that was launched
+
+  bool operator==(const HostCalls&) const = default;
+};
+
 /// The exact work of one kernel launch.
 struct Kernel {
   KernelVariant shape = Stream{};
@@ -262,6 +270,7 @@ struct Kernel {
   int64_t flops = 0;             ///< multiply and add count as two
   int64_t read_bytes = 0;        ///< every input once
   int64_t write_bytes = 0;       ///< every output once
+  HostCalls host = {};
 
   int64_t bytes() const { return read_bytes + write_bytes; }
   template <class T>

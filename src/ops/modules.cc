@@ -145,6 +145,9 @@ std::vector<OpDef> module_ops() {  // NOLINT(readability-function-size): a table
        .doc = "rotary position embedding of x [b, heads, s, size] by cosines and sines",
        .min_inputs = 3,
        .max_inputs = 3,
+       .attributes = {flag_attribute("scaled",
+                                     "1: cosines and sines are scaled (YaRN), which Transformer "
+                                     "Engine's kernel does not do")},
        .infer = infer_same,
        .decompose = decompose_apply_rotary,
        .shard = shard_like_first,

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <initializer_list>
+
 #include "base/checked.h"
 #include "ops/builder.h"
 #include "ops/gradient.h"
@@ -36,7 +38,7 @@ void work_append_cache(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// rotary: rotary embedding of queries and keys in one kernel.
+/// rotary: rotary embedding of queries and keys in one kernel, or step by step.
 std::vector<TensorSpec> infer_rotary(const OpContext& context) {
   std::vector<TensorSpec> specs;
   for (size_t i = 0; i < context.input_count(); ++i)
@@ -44,7 +46,50 @@ std::vector<TensorSpec> infer_rotary(const OpContext& context) {
   return specs;
 }
 
+/// Elements that a kernel reads and writes for each of the tensor's.
+struct Passes {
+  double read, written;
+};
+
+void add_passes(const Tensor& x, std::initializer_list<Passes> all, std::vector<Kernel>& kernels) {
+  const int64_t elements = element_count(x.shape);
+  const int64_t bytes = tensor_bytes(x);
+  const auto part = [bytes](double share) {
+    return static_cast<int64_t>(share * static_cast<double>(bytes));
+  };
+  for (const auto& [read, written] : all)
+    kernels.push_back({.shape = Stream{.elements = elements},
+                       .dtype = x.dtype,
+                       .flops = elements,
+                       .read_bytes = part(read),
+                       .write_bytes = part(written)});
+}
+
+/// megatron-core 0.16, rope_utils.py, _apply_rotary_pos_emb_bshd. Positions that are all rotated
+/// leave an empty rest, which is sliced off and put back by a copy.
+void add_rotary_steps(const Tensor& x, bool reverse, std::vector<Kernel>& kernels) {
+  if (!reverse) {
+    // Of the angles, in fp32: the function, times the scale, cast.
+    const Shape& shape = x.shape;
+    const Shape angles = shape.size() < 2 ? shape : Shape(shape.end() - 2, shape.end());
+    const Tensor table{.shape = angles, .dtype = DType::kFp32};
+    add_passes(table, {{1, 1}, {1, 1}, {1, 0.5}, {1, 1}, {1, 1}, {1, 0.5}}, kernels);
+    // Times the cosines; half negated and both put together, times the sines; the sum; the copy.
+    add_passes(x, {{1, 1}, {0.5, 0.5}, {1, 1}, {1, 1}, {2, 1}, {1, 1}}, kernels);
+    return;
+  }
+  // Both products; half negated and both put together; their sum; the slice's gradient in zeros,
+  // the rest's zeros, and the sum of both.
+  add_passes(x, {{1, 1}, {1, 1}, {0.5, 0.5}, {1, 1}, {2, 1}, {0, 1}, {1, 1}, {0, 1}, {2, 1}},
+             kernels);
+}
+
 void work_rotary(const OpContext& context, std::vector<Kernel>& kernels) {
+  if (context.integer("steps") != 0) {
+    for (size_t i = 0; i < context.input_count(); ++i)
+      add_rotary_steps(context.input(i), context.integer("reverse") != 0, kernels);
+    return;
+  }
   Kernel kernel{.dtype = context.input(0).dtype};
   const Shape& shape = context.input(0).shape;
   int64_t elements = 0;
@@ -61,9 +106,11 @@ void work_rotary(const OpContext& context, std::vector<Kernel>& kernels) {
 
 /// The same rotation the other way round.
 void backward_rotary(GradientBuilder& g, const Node& node) {
+  const auto steps = attribute<int64_t>(node, "steps");
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (g.requires_grad(node.inputs[i]) && g.gradient(node.outputs[i]) >= 0)
-      g.add_gradient(node.inputs[i], g.op("rotary", {g.gradient(node.outputs[i])}));
+      g.add_gradient(node.inputs[i], g.op("rotary", {g.gradient(node.outputs[i])},
+                                          {{"steps", steps}, {"reverse", steps}}));
   }
 }
 
@@ -147,6 +194,8 @@ std::vector<OpDef> transformer_ops() {
        .onnx = "RotaryEmbedding",
        .min_inputs = 1,
        .max_inputs = 2,
+       .attributes = {flag_attribute("steps", "1: step by step, cosines and sines too"),
+                      flag_attribute("reverse", "1: the steps of the gradient")},
        .infer = infer_rotary,
        .work = work_rotary,
        .backward = backward_rotary,

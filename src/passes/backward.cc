@@ -63,15 +63,81 @@ void gather_again(GradientBuilder& g, Node& gather, std::vector<Node>& readers) 
   gather.outputs = copies[0].outputs;
 }
 
-/// Norms of a layer that are computed again before the first gradient that reads them
-/// (Megatron-LM's CheckpointWithoutOutput).
-class NormsAgain {
+bool is_norm(const Node& node) {
+  static const OpId layer_norm = require_op("layer_norm"), rms_norm = require_op("rms_norm");
+  return node.op == layer_norm || node.op == rms_norm;
+}
+
+/// Between the projections: step by step, or one fused kernel.
+bool is_attention(const Node& node) {
+  static const OpId fused = require_op("attention");
+  return node.attention_core || node.op == fused;
+}
+
+/// Nodes of a body in its order, and which of them lead to which.
+class BodyOrder {
  public:
-  NormsAgain(GradientBuilder& g, const std::vector<Node>& body, bool wanted) : g_(g) {
-    if (!wanted) return;
-    const OpId layer_norm = require_op("layer_norm"), rms_norm = require_op("rms_norm");
-    for (const Node& node : body) {
-      if (node.op == layer_norm || node.op == rms_norm) makers_.emplace(node.outputs[0], node);
+  explicit BodyOrder(const std::vector<Node>& body) : body_(body) {
+    for (size_t i = 0; i < body.size(); ++i) {
+      for (const TensorId id : body[i].outputs) makers_[id] = i;
+    }
+  }
+
+  /// Marks what makes the inputs of the node, and so on up to nodes where `stops` holds, which are
+  /// marked too.
+  template <class Stops>
+  void mark_sources(const Node& node, std::vector<bool>& marked, const Stops& stops) const {
+    std::vector<const Node*> open = {&node};
+    while (!open.empty()) {
+      const Node& reader = *open.back();
+      open.pop_back();
+      for (const TensorId id : reader.inputs) {
+        const auto maker = makers_.find(id);
+        if (maker == makers_.end() || marked[maker->second]) continue;
+        marked[maker->second] = true;
+        if (!stops(body_[maker->second])) open.push_back(&body_[maker->second]);
+      }
+    }
+  }
+
+ private:
+  const std::vector<Node>& body_;
+  std::map<TensorId, size_t> makers_;
+};
+
+/// What makes attention's queries, keys and values from latent vectors (MLA): all between the last
+/// norms before it and its core.
+std::vector<Node> latent_up_of(const std::vector<Node>& body) {
+  const BodyOrder order(body);
+  std::vector<bool> makes_inputs(body.size(), false), makes_norms(body.size(), false);
+  for (const Node& node : body) {
+    if (is_attention(node)) order.mark_sources(node, makes_inputs, is_norm);
+  }
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (!makes_inputs[i] || !is_norm(body[i])) continue;
+    makes_norms[i] = true;
+    order.mark_sources(body[i], makes_norms, [](const Node&) { return false; });
+  }
+  std::vector<Node> up;
+  for (size_t i = 0; i < body.size(); ++i) {
+    if (makes_inputs[i] && !makes_norms[i] && !is_attention(body[i])) up.push_back(body[i]);
+  }
+  return up;
+}
+
+/// Modules of a layer that are computed again before the first gradient that reads them
+/// (Megatron-LM's CheckpointWithoutOutput).
+class ModulesAgain {
+ public:
+  ModulesAgain(GradientBuilder& g, const std::vector<Node>& body, const RecomputedModules& modules)
+      : g_(g) {
+    if (modules.norms) {
+      for (const Node& node : body) {
+        if (is_norm(node)) add(node);
+      }
+    }
+    if (modules.latent_up) {
+      for (const Node& node : latent_up_of(body)) add(node);
     }
   }
 
@@ -80,19 +146,29 @@ class NormsAgain {
     for (TensorId& id : node.inputs) {
       const auto maker = makers_.find(id);
       if (maker == makers_.end()) continue;
-      const auto [copy, fresh] = copies_.try_emplace(id, -1);
-      if (fresh) copy->second = recompute(g_, {maker->second}).copies[0].outputs[0];
-      id = copy->second;
+      if (copies_.count(id) == 0) {
+        Node again = maker->second;
+        prepare(again);
+        const std::vector<TensorId> made = recompute(g_, {again}).copies[0].outputs;
+        for (size_t i = 0; i < made.size(); ++i) copies_[maker->second.outputs[i]] = made[i];
+      }
+      id = copies_.at(id);
     }
   }
 
+  bool makes(TensorId id) const { return makers_.count(id) > 0; }
+
  private:
+  void add(const Node& node) {
+    for (const TensorId id : node.outputs) makers_.emplace(id, node);
+  }
+
   GradientBuilder& g_;
   std::map<TensorId, Node> makers_;
   std::map<TensorId, TensorId> copies_;
 };
 
-void backward_of(GradientBuilder& g, const std::vector<Node>& nodes, NormsAgain& norms) {
+void backward_of(GradientBuilder& g, const std::vector<Node>& nodes, ModulesAgain& modules) {
   const OpId gather = require_op("all_gather");
   for (size_t end = nodes.size(); end > 0;) {
     size_t begin = end - 1;
@@ -101,10 +177,17 @@ void backward_of(GradientBuilder& g, const std::vector<Node>& nodes, NormsAgain&
                           nodes.begin() + static_cast<std::ptrdiff_t>(end));
     Node first = run.front();
     run.erase(run.begin());
-    for (Node& node : run) norms.prepare(node);
-    norms.prepare(first);
-    if (first.op == gather && first.phase == Phase::kForward) gather_again(g, first, run);
-    for (auto node = run.rbegin(); node != run.rend(); ++node) backward_of_node(g, *node);
+    const bool gathers =
+        first.op == gather && first.phase == Phase::kForward && !modules.makes(first.outputs[0]);
+    if (gathers) {
+      modules.prepare(first);
+      gather_again(g, first, run);
+    }
+    for (auto node = run.rbegin(); node != run.rend(); ++node) {
+      modules.prepare(*node);
+      backward_of_node(g, *node);
+    }
+    modules.prepare(first);
     backward_of_node(g, first);
     end = begin;
   }
@@ -124,9 +207,9 @@ void backward_of_body(GradientBuilder& g, Graph& graph, const Segment& segment,
   const auto first = graph.nodes.begin() + segment.first_node;
   const std::vector<Node> nodes(first, first + segment.node_count);
   const bool selects = checkpointing == Checkpointing::kSelective && !segment.carries.empty();
-  NormsAgain norms(g, nodes, selects && modules.norms);
+  ModulesAgain again(g, nodes, selects ? modules : RecomputedModules{});
   if (checkpointing == Checkpointing::kNone || segment.carries.empty())
-    return backward_of(g, nodes, norms);
+    return backward_of(g, nodes, again);
   if (checkpointing == Checkpointing::kFull) return backward_with_second_run(g, graph, nodes);
   for (size_t end = nodes.size(); end > 0;) {
     size_t begin = end - 1;
@@ -136,7 +219,7 @@ void backward_of_body(GradientBuilder& g, Graph& graph, const Segment& segment,
     if (run.front().attention_core && modules.attention) {
       backward_with_second_run(g, graph, run);
     } else {
-      backward_of(g, run, norms);
+      backward_of(g, run, again);
     }
     end = begin;
   }

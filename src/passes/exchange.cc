@@ -114,7 +114,9 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
     if (form.sends_once)
       exchange.push_back(
           {"num_experts", checked_multiply(b.graph().tensor(inputs[1]).shape[0], form.ranks)});
-    inputs[0] = b.op("expert_dispatch", {inputs[0]}, node.name + ".dispatch", exchange);
+    std::vector<Attribute> dispatch = exchange;
+    if (form.counts_awaited && form.ranks > 1) dispatch.push_back({"counts_awaited", 1});
+    inputs[0] = b.op("expert_dispatch", {inputs[0]}, node.name + ".dispatch", std::move(dispatch));
     Node own = node;
     own.set_attribute("ranks", form.ranks);
     own.set_attribute("skew_percent", form.skew_percent);

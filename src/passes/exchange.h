@@ -21,6 +21,7 @@ struct ExpertForm {
   int64_t skew_percent = 0;
   bool own_rows = false;    ///< tensor-parallel ranks are among `ranks`, with tokens of their own
   bool sends_once = false;  ///< a token goes to a rank once, whatever the number of its experts
+  bool counts_awaited = true;  ///< by the host; not where another micro-batch keeps the GPU busy
 };
 Graph divide_experts(const Graph& modules, const ExpertForm& form);
 

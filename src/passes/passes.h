@@ -53,8 +53,9 @@ void add_loss(Graph& graph, const LossForm& form);
 
 /// What selective checkpointing computes again beside attention's core.
 struct RecomputedModules {
-  bool attention = true;  ///< scores, softmax and their products
-  bool norms = false;     ///< before the products that read them
+  bool attention = true;   ///< scores, softmax and their products
+  bool norms = false;      ///< before the products that read them
+  bool latent_up = false;  ///< products from latent vectors to heads (MLA), and rotary positions
 };
 
 /// Appends the backward pass: the operators that autograd launches for the gradient of every

@@ -157,6 +157,18 @@ double exchange_s(const PlacementSetup& setup, double columns) {
       .seconds;
 }
 
+double exchange_ids_s(const PlacementSetup& setup, double lookups, int64_t tables) {
+  if (setup.ranks == 1 || lookups <= 0) return 0;
+  // torchrec's KeyedJaggedTensor: int64 values, int32 lengths.
+  constexpr double kIdBytes = 8, kLengthBytes = 4;
+  const double lengths = static_cast<double>(checked_multiply(tables, setup.batch));
+  const PlacementSetup& s = setup;
+  return collective_time(CollectiveKind::kAllToAll,
+                         std::llround(kIdBytes * lookups + kLengthBytes * lengths), DType::kInt64,
+                         packed_group(s.ranks, s.cluster), s.cluster)
+      .seconds;
+}
+
 double dense_update_s(const PlacementSetup& setup, size_t index, const ShardChoice& choice) {
   // Zeros are written; then gradient and rows are read, and rows are written.
   constexpr double kPasses = 4;

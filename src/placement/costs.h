@@ -36,6 +36,9 @@ ShardProblem placement_problem(const PlacementSetup& setup);
 /// Seconds of one exchange of sums if the rank that sends most sends `columns` numbers for each
 /// sample of the batch.
 double exchange_s(const PlacementSetup& setup, double columns);
+/// Seconds of the exchange of ids before the lookups, if the rank that gets most gets so many
+/// `lookups` of `tables` tables: ids, and the number of each sample's in each table.
+double exchange_ids_s(const PlacementSetup& setup, double lookups, int64_t tables);
 /// Seconds that a replicated table adds to its update of used rows: its gradient is dense, so zeros
 /// are filled in, and all rows are updated.
 double dense_update_s(const PlacementSetup& setup, size_t table, const ShardChoice& choice);

@@ -15,8 +15,10 @@ namespace {
 void run_block(HostFedStream& stream, const Program& program, const Block& block,
                const std::vector<KernelTime>& times) {
   HostFedStream::Sequence body;
-  for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i)
-    stream.append(body, times[program.launches[i].kernel].seconds);
+  for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i) {
+    const size_t kernel = program.launches[i].kernel;
+    stream.append(body, times[kernel].seconds, program.kernels[kernel].host);
+  }
   stream.run(body, block.repeat);
 }
 

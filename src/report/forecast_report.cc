@@ -196,7 +196,8 @@ std::string forecast_table(const Forecast& f, const TableStyle& style) {
   const double all_s = f.parallel ? f.kernels_s : f.latency_s;
   if (f.parallel && f.parallel->rank_tables.empty()) out += stages_table(*f.parallel, style) + "\n";
   if (f.parallel && !f.parallel->rank_tables.empty())
-    out += rank_tables_text(f.parallel->rank_tables, style) + "\n";
+    out += rank_tables_text(f.parallel->rank_tables, style) + "\n" +
+           step_parts_text(f.parallel->step_parts, style) + "\n";
   if (style.rows > 0) out += format_text_table(kernels_table(joined, all_s, style), style);
   double rest = 0;
   for (size_t i = style.rows; i < joined.size(); ++i) rest += joined[i].seconds;

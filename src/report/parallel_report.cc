@@ -34,6 +34,12 @@ void add_parallel(Lines& lines, const Forecast& f) {
   lines.add("    exposed", format_seconds(p.exposed_communication_s),
             percent(p.exposed_communication_s, f.latency_s));
   lines.add("  bubble", format_seconds(p.bubble_s), percent(p.bubble_s, f.latency_s));
+  if (p.interval_parts && f.latency_s > 0)
+    lines.add("  mean run",
+              fmt::format("{} to {}", format_seconds(p.interval_parts->model_low_s),
+                          format_seconds(p.interval_parts->model_high_s)),
+              fmt::format("single runs differ by {:.1f} % from node to node and day to day",
+                          100 * p.interval_parts->machine_spread_ratio));
   if (p.gradient_copies_s > 0)
     lines.add("  gradient copies", format_seconds(p.gradient_copies_s),
               "into the buckets that are reduced, and back");
@@ -59,6 +65,16 @@ std::string stages_table(const ParallelForecast& p, const TableStyle& style) {
   std::string text = format_text_table(table, style);
   if (p.stages.size() > kShown) text += fmt::format("{} more stages\n", p.stages.size() - kShown);
   return text;
+}
+
+std::string step_parts_text(const std::vector<StepPart>& parts, const TableStyle& style) {
+  TextTable table;
+  table.header = {"part of the step", "on", "time", "from", "to"};
+  table.right = {false, false, true, true, true};
+  for (const StepPart& part : parts)
+    table.rows.push_back({part.name, part.runs_on, format_seconds(part.seconds),
+                          format_seconds(part.start_s), format_seconds(part.end_s)});
+  return format_text_table(table, style);
 }
 
 std::string rank_tables_text(const std::vector<RankTables>& ranks, const TableStyle& style) {

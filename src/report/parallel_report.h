@@ -17,5 +17,7 @@ std::string stages_table(const ParallelForecast& parallel, const TableStyle& sty
 
 /// A row for each rank with embedding tables; of many ranks, the first and the last ones.
 std::string rank_tables_text(const std::vector<RankTables>& ranks, const TableStyle& style);
+/// When each part of a step of a recommendation model runs.
+std::string step_parts_text(const std::vector<StepPart>& parts, const TableStyle& style);
 
 }  // namespace tilecast

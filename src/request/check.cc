@@ -151,7 +151,8 @@ void check_served_adapters(const Request& r) {
 
 void check_recomputation(const Request& r) {
   if (r.recompute_modules.empty()) return;
-  static const std::vector<std::string> kKnown = {"core_attn", "layernorm", "moe_act"};
+  static const std::vector<std::string> kKnown = {"core_attn", "layernorm", "moe_act",
+                                                  "mla_up_proj"};
   for (const std::string& name : split(r.recompute_modules, ',')) {
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
       refuse(fmt::format("`recompute-modules`: unknown module '{}'{}; known: {}", shown_name(name),

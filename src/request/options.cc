@@ -33,6 +33,13 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .unit = "tokens",
        .help = "tokens per sequence; default: the longest that the model takes, at most 2048 "
                "(encoders and T5: 512)"},
+      {.name = "decoder-seq",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.decoder_seq; }>(),
+       .value = "N",
+       .unit = "tokens",
+       .help = "tokens of the decoder's sequences, of models with an encoder for texts (Megatron's "
+               "--decoder-seq-length); default: as the encoder's"},
       {.name = "dtype",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.execution.dtype; }>(),
@@ -121,7 +128,8 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .access = field<[](auto& r) -> auto& { return r.recompute_modules; }>(),
        .value = "NAMES",
        .help = "what checkpointing selective computes again, as Megatron-LM: core_attn (the "
-               "default), layernorm (needs fused norms), moe_act: activations of experts",
+               "default), layernorm (needs fused norms), moe_act: activations of experts, "
+               "mla_up_proj: queries, keys and values from latent vectors",
        .needs = "checkpointing=selective"},
       {.name = "lora-rank",
        .kinds = kPasses,

@@ -53,8 +53,9 @@ LastPass run_last_pass(const Graph& graph, const Program& program, std::span<con
     BlockRun each, final;
     for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i) {
       const Launch& launch = program.launches[i];
-      stream.append(each.body, kernel_s[launch.kernel]);
-      stream.append(final.body, kernel_s[launch.kernel]);
+      const HostCalls& calls = program.kernels[launch.kernel].host;
+      stream.append(each.body, kernel_s[launch.kernel], calls);
+      stream.append(final.body, kernel_s[launch.kernel], calls);
       for (const TensorId gradient : sums_of(graph, launch)) {
         if (last.at(gradient) != i) continue;
         if (graph.repeat_of(graph.tensor(gradient).segment) > 1) add_gradient(each, gradient);

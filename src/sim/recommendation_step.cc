@@ -18,20 +18,24 @@ class Ranks {
   }
 
   RecommendationTimes run() {
-    const auto tables = on_each(step_.tables_forward_s);
-    const EventGraph::Op sums = exchange(step_.exchange_s, tables);
-    on_each(step_.bottom_forward_s);
-    const auto top = on_each(step_.top_forward_s, sums);
-    const auto top_backward = on_each(step_.top_backward_s);
+    const auto tables = on_each("lookups", step_.tables_forward_s);
+    const EventGraph::Op sums = exchange("exchange of sums", step_.exchange_s, tables);
+    if (step_.exchange_ids_s > 0)
+      exchange("exchange of the next batch's ids", step_.exchange_ids_s, {});
+    on_each("bottom MLP", step_.bottom_forward_s);
+    const auto top = on_each("interaction and top MLP", step_.top_forward_s, sums);
+    const auto top_backward = on_each("backward: top MLP and interaction", step_.top_backward_s);
     add_buckets(top_backward, 0, step_.top_backward_s);
-    const EventGraph::Op gradients = exchange(step_.exchange_gradients_s, top_backward);
-    const auto bottom_backward = on_each(step_.bottom_backward_s);
+    const EventGraph::Op gradients =
+        exchange("exchange of the sums' gradients", step_.exchange_gradients_s, top_backward);
+    const auto bottom_backward = on_each("backward: bottom MLP", step_.bottom_backward_s);
     add_buckets(bottom_backward, step_.top_backward_s, step_.bottom_backward_s);
-    auto last = on_each(step_.tables_backward_s, gradients);
+    auto last = on_each("update of tables", step_.tables_backward_s, gradients);
     EventGraph::Op reduced = -1;
-    if (step_.reduce_tables_s > 0) reduced = exchange(step_.reduce_tables_s, last);
+    if (step_.reduce_tables_s > 0)
+      reduced = exchange("all-reduce of replicated tables", step_.reduce_tables_s, last);
     if (!buckets_.empty() && reduced < 0) reduced = buckets_.back();
-    const auto optimizer = on_each(step_.optimizer_s, reduced);
+    const auto optimizer = on_each("optimizer of the MLPs", step_.optimizer_s, reduced);
     return times(top, optimizer, last);
   }
 
@@ -39,23 +43,25 @@ class Ranks {
   using Ops = std::vector<EventGraph::Op>;
 
   /// The same on all ranks, after a collective.
-  Ops on_each(double seconds, EventGraph::Op after = -1) {
-    return on_each(std::vector<double>(count_, seconds), after);
+  Ops on_each(const char* name, double seconds, EventGraph::Op after = -1) {
+    return on_each(name, std::vector<double>(count_, seconds), after);
   }
-  Ops on_each(const std::vector<double>& seconds, EventGraph::Op after = -1) {
+  Ops on_each(const char* name, const std::vector<double>& seconds, EventGraph::Op after = -1) {
     Ops ops;
     for (size_t r = 0; r < count_; ++r) {
       ops.push_back(graph_.add(compute_[r], seconds[r]));
       if (after >= 0) graph_.after(ops.back(), after);
     }
+    parts_.push_back({{.name = name}, ops});
     return ops;
   }
 
   /// A collective of all ranks, when each has done its part.
-  EventGraph::Op exchange(double seconds, const Ops& before) {
+  EventGraph::Op exchange(const char* name, double seconds, const Ops& before) {
     const EventGraph::Op op = graph_.add(links_, seconds);
     for (const EventGraph::Op earlier : before) graph_.after(op, earlier);
     communication_s_ += seconds;
+    parts_.push_back({{.name = name, .on_links = true}, {op}});
     return op;
   }
 
@@ -88,6 +94,7 @@ class Ranks {
       compute += step_.tables_forward_s[r] + step_.tables_backward_s[r];
       times.compute_s = std::max(times.compute_s, compute);
     }
+    times.parts = timed_parts(runs);
     for (const EventGraph::Op op : buckets_) backward_end = std::max(backward_end, end(op));
     for (const EventGraph::Op op : optimizer)
       backward_end = std::max(backward_end, runs[static_cast<size_t>(op)].start_s);
@@ -98,8 +105,39 @@ class Ranks {
     return times;
   }
 
+  /// A part and its operations: one for each rank, or collectives.
+  struct Part {
+    RecommendationPart part;
+    Ops ops;
+  };
+
+  std::vector<RecommendationPart> timed_parts(const std::vector<EventGraph::Run>& runs) const {
+    std::vector<Part> all = parts_;
+    if (!buckets_.empty())
+      all.push_back({{.name = "all-reduces of the MLPs", .on_links = true}, buckets_});
+    std::vector<RecommendationPart> parts;
+    for (const auto& [part, ops] : all) {
+      RecommendationPart timed = part;
+      timed.start_s = runs[static_cast<size_t>(ops.front())].start_s;
+      double sum = 0;
+      for (const EventGraph::Op op : ops) {
+        const EventGraph::Run& run = runs[static_cast<size_t>(op)];
+        timed.start_s = std::min(timed.start_s, run.start_s);
+        timed.end_s = std::max(timed.end_s, run.end_s);
+        timed.seconds = std::max(timed.seconds, run.end_s - run.start_s);
+        sum += run.end_s - run.start_s;
+      }
+      if (part.on_links) timed.seconds = sum;
+      if (timed.seconds > 0) parts.push_back(timed);
+    }
+    std::stable_sort(parts.begin(), parts.end(),
+                     [](const auto& a, const auto& b) { return a.start_s < b.start_s; });
+    return parts;
+  }
+
   const RecommendationStep& step_;
   const size_t count_;
+  std::vector<Part> parts_;
   EventGraph graph_;
   std::vector<EventGraph::StreamId> compute_, links_;
   Ops buckets_;

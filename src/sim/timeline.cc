@@ -23,7 +23,7 @@ Timeline simulate(const Program& program, std::span<const double> kernel_s, doub
     for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i) {
       const Launch& launch = program.launches[i];
       const double seconds = kernel_s[launch.kernel];
-      stream.append(body, seconds);
+      stream.append(body, seconds, program.kernels[launch.kernel].host);
       timeline.events.push_back({.launch = i,
                                  .kernel = launch.kernel,
                                  .start_s = stream.end_after(body) - seconds,

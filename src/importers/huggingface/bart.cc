@@ -1,4 +1,4 @@
-// BART and its relatives: encoder and decoder of the same length with absolute positions
+// BART and its relatives: encoder and decoder with absolute positions
 // (transformers/models/bart, mbart, plbart, marian, pegasus, m2m_100, blenderbot,
 // blenderbot_small). They differ in the place of the norms and in the positions.
 
@@ -142,9 +142,13 @@ class Bart {
   }
 
  private:
+  int64_t tokens_of(const std::string& stack) const {
+    return stack == "encoder" ? f_.request().seq : f_.request().decoder_tokens();
+  }
+
   TensorId positions(const std::string& stack) {
     const std::string name = stack + ".embed_positions";
-    const int64_t s = f_.request().seq;
+    const int64_t s = tokens_of(stack);
     if (c_.variant->positions == BartPositions::kComputed)
       return f_.op("view",
                    {f_.builder().tensor({.name = name,
@@ -160,7 +164,7 @@ class Bart {
   }
 
   TensorId embed(TensorId table, const std::string& stack) {
-    const Shape ids = {f_.request().batch, f_.request().seq};
+    const Shape ids = {f_.request().batch, tokens_of(stack)};
     TensorId x = f_.embedding(table, f_.ids(stack + ".input_ids", ids), stack + ".embed_tokens");
     if (c_.scale_embedding) x = f_.op("mul_scalar", {x}, stack + ".embed_scale");
     x = f_.op("add", {x, positions(stack)}, stack + ".add_positions");
@@ -245,6 +249,7 @@ Model read_bart(const JsonObject& json) {
   Model model = make_model(config, std::min<int64_t>(512, config.max_positions),
                            config.max_positions, build_bart);
   model.has_fused_attention = true;
+  model.has_two_lengths = true;
   return model;
 }
 

@@ -41,6 +41,7 @@ struct DecoderTraits {
   bool parallel_norm = false;       ///< if parallel: the MLP has a norm of its own
   bool fused_qkv = false, fused_gate = false;  ///< stored as one matrix in transformers
   bool rotary = true;
+  bool scaled_rotary = false;      ///< cosines and sines are scaled (YaRN)
   bool learned_positions = false;  ///< a table of positions is added to the embedding
   int64_t position_offset = 0;     ///< rows of that table before the first position
   bool embedding_norm = false, scaled_embedding = false;
@@ -99,6 +100,7 @@ struct DecoderConfig : DecoderTraits {
     int64_t shared_ffn_dim = 0;
     bool shared_gate = false;  ///< the shared experts have a gate
     bool bias = false;
+    bool clamped = false;  ///< gate and up are limited before the activation
     /// A bias for each expert that balances their load, if it is a parameter (elsewhere a buffer).
     bool score_correction_bias = false;
     int64_t latent_dim = 0;    ///< experts work on a projection of the tokens; 0: on the tokens
@@ -184,6 +186,8 @@ DecoderConfig read_decoder_config(const JsonObject& config);
 /// The maximum number of positions after the config's scaling of rotary positions (`rope_scaling`).
 /// Throws Error{kInput} for an unknown type of scaling.
 int64_t scaled_positions(const JsonObject& config, int64_t max_positions);
+/// Whether YaRN's attention factor, which cosines and sines are multiplied with, is not 1.
+bool has_attention_factor(const JsonObject& config);
 
 /// Stores the quantization schemes of each layer's linear layers in `config`, and the schemes in
 /// use in `checkpoint`. A scheme of the config that no layer has is a warning; if none is in use,

@@ -12,7 +12,9 @@ using QkNorm = DecoderConfig::QkNorm;
 TensorId DecoderGraph::rotate(TensorId x, const std::string& name) {
   if (!c_.rotary) return x;
   const std::vector<TensorId>& angles = angles_.at(graph_.tensor(x).shape.back());
-  return f_.op("apply_rotary", {x, angles[0], angles[1]}, name);
+  std::vector<Attribute> attributes;
+  if (c_.scaled_rotary) attributes.push_back({"scaled", 1});
+  return f_.op("apply_rotary", {x, angles[0], angles[1]}, name, std::move(attributes));
 }
 
 TensorId DecoderGraph::shared(const std::string& name, int64_t heads, int64_t size) {

@@ -87,6 +87,7 @@ void read_common(const JsonObject& c, DecoderConfig& config) {
   if (!given && limited && config.default_positions > 0) given = config.default_positions;
   if (!given && limited) c.integer(positions, 1, kLargestConfigSize);  // throws: it is missing
   config.max_positions = scaled_positions(c, given.value_or(kLargestConfigSize));
+  config.scaled_rotary = has_attention_factor(c);
   config.vocab_size = c.integer({"vocab_size"}, 1, kLargestConfigSize);
   const std::string activation = activation_key(c, !config.gated_mlp);
   config.activation =

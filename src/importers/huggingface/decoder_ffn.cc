@@ -63,6 +63,7 @@ TensorId DecoderGraph::experts(TensorId x, TensorId routed, const std::string& p
   if (c_.fp32_routing) attributes.push_back({"fp32_sum", 1});
   if (c_.fp32_router) attributes.push_back({"fp32_router", 1});
   if (c_.dense_experts) attributes.push_back({"all_tokens", 1});
+  if (e.clamped) attributes.push_back({"clamped", 1});
   const TensorId y =
       f_.op("experts", {tokens, up, down, weights}, p + "experts", std::move(attributes));
   return e.latent_dim > 0 ? f_.linear(y, p + "fc2_latent_proj", {c_.hidden_dim, c_.mlp_bias}) : y;

@@ -62,6 +62,7 @@ void gemma3(const JsonObject& c, DecoderConfig& config) {
 void gpt_oss(const JsonObject& c, DecoderConfig& config) {
   read_experts(c, config, {"num_local_experts", "num_experts"}, "intermediate_size");
   config.experts.bias = true;
+  config.experts.clamped = true;  // transformers' GptOssExperts: limit 7, whatever the config says
 }
 
 void glm4_moe(const JsonObject& c, DecoderConfig& config) {

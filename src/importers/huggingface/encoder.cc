@@ -47,7 +47,7 @@ class Encoder {
 
   /// MPNet adds a number for each distance and head; the mask of all ones is left out.
   TensorId position_bias() {
-    const TensorId buckets = relative_buckets(f_, "encoder", true);
+    const TensorId buckets = relative_buckets(f_, "encoder", f_.request().seq, true);
     return relative_bias(f_, buckets, c_.bias_buckets, c_.heads, "encoder.relative_attention_bias");
   }
 

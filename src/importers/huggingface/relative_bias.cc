@@ -2,10 +2,9 @@
 
 namespace tilecast {
 
-TensorId relative_buckets(Layers& f, const std::string& stack, bool both_ways) {
+TensorId relative_buckets(Layers& f, const std::string& stack, int64_t s, bool both_ways) {
   GraphBuilder& b = f.builder();
   const std::string name = stack + ".relative_attention_bias";
-  const int64_t s = f.request().seq;
   const TensorId rows = b.input(stack + ".context_position", {s, 1}, DType::kInt64);
   const TensorId columns = b.input(stack + ".memory_position", {1, s}, DType::kInt64);
   TensorId distance = f.op("sub", {columns, rows}, name);
@@ -28,7 +27,7 @@ TensorId relative_buckets(Layers& f, const std::string& stack, bool both_ways) {
 
 TensorId relative_bias(Layers& f, TensorId buckets, int64_t bucket_count, int64_t heads,
                        const std::string& name) {
-  const int64_t s = f.request().seq;
+  const int64_t s = f.builder().graph().tensor(buckets).shape.back();
   const TensorId table =
       f.weight(name + ".weight", {bucket_count, heads}, 1, f.outputs(1, {heads}));
   const TensorId values = f.embedding(table, buckets, name);

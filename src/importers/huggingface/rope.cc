@@ -1,5 +1,5 @@
 // `rope_scaling` (transformers 4) or `rope_parameters` (transformers 5) of a config. It changes the
-// maximum length of sequences, not times.
+// maximum length of sequences; a factor on cosines and sines also decides which kernels apply them.
 
 #include <fmt/format.h>
 
@@ -33,12 +33,29 @@ constexpr RopeType kRopeTypes[] = {
     {"llama3", Reach::kAsGiven},       {"mrope", Reach::kAsGiven},
     {"proportional", Reach::kAsGiven}, {"deepseek_yarn", Reach::kOriginal}};
 
+std::string key_of(const JsonObject& config) {
+  return config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+}
+
 }  // namespace
+
+bool has_attention_factor(const JsonObject& config) {
+  const std::string key = key_of(config);
+  if (!config.has(key)) return false;
+  const JsonObject rope = config.object(key);
+  if (rope.optional_string({"rope_type", "type"}).value_or("") != "yarn") return false;
+  if (rope.has("attention_factor")) return rope.number("attention_factor") != 1;
+  const auto of = [&](const char* name) { return rope.has(name) ? rope.number(name) : 0; };
+  // transformers, modeling_rope_utils.py, _compute_yarn_parameters: 0.1 mscale ln(factor) + 1, or
+  // the ratio of two of these.
+  if (of("mscale") != 0 && of("mscale_all_dim") != 0) return of("mscale") != of("mscale_all_dim");
+  return of("factor") > 1;
+}
 
 int64_t scaled_positions(const JsonObject& config, int64_t positions) {
   // The positions of Gemma 3 include the scaling already, for any type (same function of vLLM).
   const bool counted = config.optional_string({"model_type"}).value_or("").starts_with("gemma3");
-  const std::string key = config.has("rope_scaling") ? "rope_scaling" : "rope_parameters";
+  const std::string key = key_of(config);
   if (!config.has(key)) return positions;
   const JsonObject rope = config.object(key);
   const std::optional<std::string> type = rope.optional_string({"rope_type", "type"});

@@ -1,6 +1,6 @@
 // T5, mT5, UMT5 and Switch Transformers (transformers/models/t5, mt5, umt5, switch_transformers):
-// encoder and decoder of the same length; in the last some feed-forward layers are experts. Tokens
-// spread evenly over the experts; the capacity limit, which drops tokens, is not applied.
+// encoder and decoder; in the last some feed-forward layers are experts. Tokens spread evenly over
+// the experts; the capacity limit, which drops tokens, is not applied.
 
 #include <fmt/format.h>
 
@@ -108,8 +108,12 @@ class T5Builder {
   }
   TensorId dropout(TensorId x, const std::string& name) { return f_.dropout(x, name, c_.dropout); }
 
+  int64_t tokens_of(const std::string& stack) const {
+    return stack == "encoder" ? f_.request().seq : f_.request().decoder_tokens();
+  }
+
   TensorId attention_mask(const std::string& stack) {
-    const int64_t s = f_.request().seq;
+    const int64_t s = tokens_of(stack);
     return f_.builder().input(stack + ".attention_mask", {1, 1, stack == "encoder" ? 1 : s, s},
                               f_.request().dtype);
   }
@@ -189,11 +193,12 @@ class T5Builder {
 
   TensorId stack(const std::string& name, TensorId table, std::optional<TensorId> memory) {
     GraphBuilder& b = f_.builder();
-    const Shape ids = {f_.request().batch, f_.request().seq};
+    const int64_t tokens = tokens_of(name);
+    const Shape ids = {f_.request().batch, tokens};
     TensorId x = f_.embedding(table, f_.ids(name + ".input_ids", ids), name + ".embed_tokens");
     x = dropout(x, name + ".dropout");
     const std::string table_name = name + ".relative_attention_bias";
-    const TensorId buckets = relative_buckets(f_, name, name == "encoder");
+    const TensorId buckets = relative_buckets(f_, name, tokens, name == "encoder");
     TensorId bias = -1;
     if (!c_.own_bias) bias = position_bias(buckets, table_name, attention_mask(name));
     const TensorId mask = c_.own_bias ? attention_mask(name) : -1;
@@ -249,6 +254,7 @@ Model read_t5(const JsonObject& json) {
   // transformers 5.23: _supports_sdpa of T5, mT5 and UMT5, but not of Switch Transformers.
   model.has_fused_attention = json.string("model_type") != "switch_transformers";
   model.trains_position_bias = true;
+  model.has_two_lengths = !t5_config(json).encoder_only;
   return model;
 }
 

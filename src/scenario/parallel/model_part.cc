@@ -108,7 +108,8 @@ Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
       divide_experts(modules, {.ranks = layout.ep,
                                .skew_percent = setup.request.execution.skew_percent.value_or(0),
                                .own_rows = layout.whole_experts,
-                               .sends_once = layout.sends_once});
+                               .sends_once = layout.sends_once,
+                               .counts_awaited = !layout.expert_overlap});
   modules = part_of(modules, layers);
   const auto logits = [&] {
     const Shape& shape = modules.tensor(modules.outputs.front()).shape;

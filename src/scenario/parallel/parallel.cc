@@ -95,12 +95,21 @@ TrainingStep with_kernels_at(const ParallelStep& parallel, int end) {
   return step;
 }
 
+/// The end of an interval that an independent error joins, both as logarithms.
+double widened(double value, double end, double error_log) {
+  const double own = std::log(end / value);
+  const double both = std::hypot(own, error_log);
+  return value * std::exp(end < value ? -both : both);
+}
+
 /// The 80 % interval: the step is simulated with the kernels (and the collectives among them) at
 /// both ends of their intervals, then with all other exchanges at theirs, so that bubbles and what
 /// is hidden follow. The errors of both are taken as independent.
 ///
-/// Runs of several ranks may be slower beside that: their software departs from the schedule.
-void add_interval(Forecast& f, const ParallelStep& step, const IntervalConstants& constants) {
+/// Runs of several ranks may be slower beside that: their software departs from the schedule. All
+/// that is about the mean run; single runs differ from it as their nodes and days do.
+std::optional<IntervalParts> add_interval(Forecast& f, const ParallelStep& step,
+                                          const IntervalConstants& constants) {
   const auto seconds = [](const TrainingStep& s) {
     return simulate_step(s, Folding::kSymmetric).seconds;
   };
@@ -109,11 +118,18 @@ void add_interval(Forecast& f, const ParallelStep& step, const IntervalConstants
     const double exchanges = seconds(with_exchanges_at(step.step(), end)) - f.latency_s;
     return std::hypot(kernels, exchanges);
   };
-  f.latency_s.low = std::max(0.0, f.latency_s - deviation(-1));
-  f.latency_s.high = f.latency_s + deviation(1);
-  if (step.layout().ranks() == 1 || f.latency_s <= 0) return;
-  const double more = std::log(f.latency_s.high / f.latency_s);
-  f.latency_s.high = f.latency_s * std::exp(std::hypot(more, constants.step_high_log));
+  Interval mean{.value = f.latency_s.value,
+                .low = std::max(0.0, f.latency_s - deviation(-1)),
+                .high = f.latency_s + deviation(1)};
+  const bool several = step.layout().ranks() > 1 && mean > 0;
+  if (several) mean.high = widened(mean, mean.high, constants.step_high_log);
+  f.latency_s = mean;
+  if (!several) return std::nullopt;
+  if (mean.low > 0) f.latency_s.low = widened(mean, mean.low, constants.step_machine_log);
+  f.latency_s.high = widened(mean, mean.high, constants.step_machine_log);
+  return IntervalParts{.model_low_s = mean.low,
+                       .model_high_s = mean.high,
+                       .machine_spread_ratio = std::expm1(constants.step_machine_log)};
 }
 
 struct Work {
@@ -324,9 +340,10 @@ void forecast_parallel(Forecast& f, const PassSetup& setup, const TimingSetup& t
   const ParallelStep step(setup, timing, modules);
   const StepTimes times = simulate_step(step.step(), Folding::kSymmetric);
   f.latency_s.value = times.seconds;
-  add_interval(f, step, timing.predictor.laws().intervals);
+  const auto parts = add_interval(f, step, timing.predictor.laws().intervals);
   add_rows(f, step, setup);
   add_stages(f, step, times, setup);
+  f.parallel->interval_parts = parts;
   if (modules.vocabulary) {
     f.parallel->vocab_size = modules.vocabulary->rows;
     f.parallel->padded_vocab_size = modules.vocabulary->padded;

@@ -6,6 +6,8 @@
 #include <string>
 
 #include "test_forecaster.h"
+#include "test_support.h"
+#include "tilecast/error.h"
 #include "tilecast/forecast.h"
 #include "tilecast/result.h"
 #include "training_steps.h"
@@ -121,6 +123,33 @@ TEST(Parallel, ALayerOfGptKeepsWhatMegatronsAuthorsCount) {
 /// and their product (3 x 2 x 3.5).
 TEST(Parallel, ALayerOfLlamaKeepsNothingInFp32) {
   EXPECT_NEAR(kept_of_a_layer("llama-3-8b", 32, 4096), 34, 0.34);
+}
+
+/// DeepSeek-V2-Lite: queries (16 x 192) and keys and values (16 x 256, from 512) of a token.
+TEST(Parallel, LatentProjectionsAreComputedAgainAndNotKept) {
+  Request request = training();
+  request.execution.dtype = "bf16";
+  request.execution.dp = 8;
+  request.parallel.ep = 8;
+  request.parallel.cluster = "dgx-a100";
+  request.execution.software = software_of("megatron");
+  request.execution.attention = AttentionKind::kFlash;
+  const Forecast kept = forecast(request, "deepseek-v2-lite");
+  request.checkpointing = Checkpointing::kSelective;
+  request.recompute_modules = "mla_up_proj";
+  const Forecast again = forecast(request, "deepseek-v2-lite");
+  constexpr double kTokens = 1024, kLayers = 27;
+  constexpr double kUp = 2.0 * (2048 * 16 * 192 + 512 * 16 * 256);
+  EXPECT_EQ(again.model_flops, kept.model_flops);
+  // Rotary positions and copies are little beside the products.
+  EXPECT_NEAR(static_cast<double>(again.flops - kept.flops) / (kTokens * kLayers * kUp), 1, 0.01);
+  // Queries and keys of all layers but the one that is computed again, in 16 bits; values are views
+  // of what is computed with the keys.
+  constexpr double kBytes = 2.0 * 16 * (192 + 192 + 256);
+  const auto less = static_cast<double>(kept.memory.peak_bytes - again.memory.peak_bytes);
+  EXPECT_GT(less, 0.8 * kBytes * kTokens * (kLayers - 1));
+  EXPECT_LT(less, 1.2 * kBytes * kTokens * kLayers);
+  EXPECT_THROW(forecast(request, "llama-3.2-1b"), Error);
 }
 
 TEST(Parallel, AStageKeepsTheInputsOfCheckpointedLayersAlone) {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -70,6 +71,71 @@ TEST(Parallel, OnlyDistributedDataParallelCopiesGradients) {
     request.parallel.zero = zero;
     EXPECT_EQ(forecast(request, "gpt2").parallel->gradient_copies_s > 0, zero == Zero::kNone);
   }
+}
+
+/// Whatever the layout, the ranks together have the model's parameters and work: experts too.
+TEST(Parallel, ParametersAndFlopsAreThoseOfTheModelInAllLayouts) {
+  const std::string model = "deepseek-v2-lite";
+  Request alone = training(16);
+  alone.execution.software = software_of("megatron");
+  alone.execution.dtype = "bf16";
+  const Forecast one = forecast(alone, model);
+  struct Degrees {
+    int64_t dp, tp, pp, ep;
+    bool whole_experts;
+  };
+  for (const Degrees& d :
+       {Degrees{16, 1, 1, 1, false}, Degrees{8, 1, 1, 8, false}, Degrees{4, 4, 1, 4, false},
+        Degrees{4, 4, 1, 8, true}, Degrees{4, 1, 4, 2, false}, Degrees{2, 2, 2, 4, true}}) {
+    Request request = alone;
+    request.execution.dp = d.dp;
+    request.execution.tp = d.tp;
+    request.execution.pp = d.pp;
+    request.parallel.ep = d.ep;
+    request.parallel.cluster = "dgx-a100";
+    request.parallel.sequence_parallel = d.tp > 1;
+    if (d.whole_experts) request.parallel.expert_tp = 1;
+    const Forecast f = forecast(request, model);
+    const std::string layout = std::to_string(d.dp) + " " + std::to_string(d.tp) + " " +
+                               std::to_string(d.pp) + " " + std::to_string(d.ep);
+    EXPECT_EQ(f.parameters, one.parameters) << layout;
+    // `model_flops` is the mean of the ranks. Every rank computes latent vectors and routers whole,
+    // and tiles of few rows are half empty.
+    const double all = static_cast<double>(f.model_flops) * static_cast<double>(f.gpus());
+    constexpr double kRepeated = 0.1;
+    EXPECT_GT(all / static_cast<double>(one.model_flops), 1 - 1e-3) << layout;
+    EXPECT_LT(all / static_cast<double>(one.model_flops), 1 + kRepeated * static_cast<double>(d.tp))
+        << layout;
+  }
+}
+
+/// The rank of one layout has the products of the same work asked in another way: half the batch on
+/// half the ranks, or as two micro-batches.
+TEST(Parallel, OneRanksWorkIsIndependentOfHowItIsAsked) {
+  Request request = training(16);
+  request.execution.software = software_of("megatron");
+  request.execution.dtype = "bf16";
+  request.execution.dp = 8;
+  request.parallel.ep = 4;
+  request.parallel.cluster = "dgx-a100";
+  request.parallel.zero = Zero::kOptimizer;
+  const auto expert_seconds = [](const Forecast& f) {
+    double seconds = 0;
+    for (const KernelForecast& k : f.kernels) {
+      if (k.op == "experts" || k.op == "experts_backward") seconds += k.total_s;
+    }
+    return seconds;
+  };
+  const Forecast eight = forecast(request, "qwen3-30b-a3b");
+  ASSERT_GT(expert_seconds(eight), 0);
+  Request fewer = request;
+  fewer.execution.dp = 4;
+  fewer.batch = 8;
+  EXPECT_NEAR(expert_seconds(forecast(fewer, "qwen3-30b-a3b")) / expert_seconds(eight), 1, 1e-9);
+  Request twice = request;
+  twice.batch = 32;
+  twice.parallel.micro_batch_size = 2;
+  EXPECT_NEAR(expert_seconds(forecast(twice, "qwen3-30b-a3b")) / expert_seconds(eight), 2, 1e-9);
 }
 
 TEST(Parallel, ProductsOfAllRanksHaveTheFlopsOfOneGpu) {
@@ -406,6 +472,24 @@ TEST(Parallel, TheIntervalContainsTheExchanges) {
   EXPECT_GT(exposed.latency_s.high / exposed.latency_s, 1 + 0.9 * share);
   EXPECT_LT(exposed.latency_s.low / exposed.latency_s, 1 - 0.45 * share);
   EXPECT_LT(exposed.latency_s.low, exposed.latency_s);
+}
+
+/// How wrong the model may be, and how runs differ, are stated apart; the interval joins both.
+TEST(Parallel, TheIntervalIsOfTheMeanRunAndOfRunsAroundIt) {
+  Request request = training(16);
+  request.execution.dp = 8;
+  const Forecast f = forecast(request);
+  ASSERT_TRUE(f.parallel->interval_parts);
+  const IntervalParts& parts = *f.parallel->interval_parts;
+  const double machine = std::log1p(parts.machine_spread_ratio);
+  EXPECT_GT(machine, 0.01);
+  EXPECT_LT(machine, 0.05);
+  const auto logs = [&](double end) { return std::abs(std::log(end / f.latency_s)); };
+  EXPECT_NEAR(logs(f.latency_s.high), std::hypot(logs(parts.model_high_s), machine), 1e-12);
+  EXPECT_NEAR(logs(f.latency_s.low), std::hypot(logs(parts.model_low_s), machine), 1e-12);
+  request.execution.dp = 1;
+  request.execution.microbatches = 2;
+  EXPECT_FALSE(forecast(request).parallel->interval_parts) << "one rank";
 }
 
 }  // namespace

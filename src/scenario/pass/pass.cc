@@ -64,6 +64,15 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("`attention` flash: '{}' is forecast with eager attention only",
                             model.family.empty() ? model.format : model.family));
+  if (request.decoder_seq && !model.has_two_lengths)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: `decoder-seq` is for models whose encoder and decoder read texts "
+                            "of their own (T5, BART); omit it",
+                            model.name));
+  if (request.decoder_seq && request.parallel.cp > 1)
+    throw Error(ErrorKind::kUnsupported,
+                "`decoder-seq` with `cp`: which part of either sequence a rank has is not "
+                "modelled; leave one of them out");
   if (model.fixed_seq && request.seq && seq != model.default_seq)
     throw Error(ErrorKind::kInput,
                 model.default_seq > 1
@@ -78,7 +87,8 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                             "`ulysses-degree`, …) apply to pipelines of diffusers with all their "
                             "components; this is one model",
                             model.name));
-  const int64_t of_images = image_tokens(model, request), all = checked_add(seq, of_images);
+  const int64_t of_images = image_tokens(model, request);
+  const int64_t all = std::max(checked_add(seq, of_images), request.decoder_seq.value_or(0));
   if (model.max_positions && all > *model.max_positions)
     throw Error(
         ErrorKind::kInput,
@@ -103,6 +113,7 @@ bool has_scores(const Graph& modules, const EagerForm& form) {
 namespace {
 
 constexpr const char* kCoreAttention = "core_attn";
+constexpr const char* kLatentUp = "mla_up_proj";
 
 /// Of a request whose software is known.
 const SoftwareTraits& traits_of(const Request& request) {
@@ -142,6 +153,14 @@ CrossEntropy cross_entropy_of(const Request& request) {
 /// Throws Error if the model has nothing that the request's checkpointing computes again.
 void check_checkpointing(const Graph& modules, const Request& request, const EagerForm& form) {
   if (request.checkpointing == Checkpointing::kNone) return;
+  const bool latent = std::any_of(
+      modules.nodes.begin(), modules.nodes.end(),
+      [id = require_op("latent_attention")](const Node& node) { return node.op == id; });
+  if (recomputes(request, kLatentUp) && !latent)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the model has no latent attention, so `recompute-modules` {} has "
+                            "no effect; omit it",
+                            modules.name, kLatentUp));
   if (request.checkpointing == Checkpointing::kSelective && !recomputes(request, kCoreAttention))
     return;
   const bool selective = request.checkpointing == Checkpointing::kSelective;
@@ -262,6 +281,7 @@ CheckedPass completed_pass(const Model& model, const Device& device, const Reque
 GraphRequest graph_request(const Request& request, const Precision& precision) {
   return {.batch = request.batch,
           .seq = *request.seq,
+          .decoder_seq = request.decoder_seq.value_or(0),
           .dtype = precision.autocast ? DType::kFp32 : precision.dtype,
           .dims = parse_dims(request.dims),
           .skip_unsupported = request.skip_unsupported};
@@ -325,7 +345,8 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
   if (training && !model.has_backward)
     add_backward(graph, request.checkpointing,
                  {.attention = recomputes(request, kCoreAttention),
-                  .norms = recomputes(request, "layernorm")});
+                  .norms = recomputes(request, "layernorm"),
+                  .latent_up = recomputes(request, kLatentUp)});
   if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);
   if (training && traits_of(request).fuses_modules) sum_in_products(graph);
   if (request.execution.fusion != Fusion::kNone) {

@@ -147,10 +147,19 @@ class RecommendationPass {
       return step;
     }
     step.exchange_gradients_s = step.exchange_s;
+    step.exchange_ids_s = ids_s();
     step.reduce_tables_s = cost_of(problem_, placement_).reduce_s;
     split_dense(step);
     add_buckets(step);
     return step;
+  }
+
+  /// The ids of the rank that gets most, as lookups of its parts of tables.
+  double ids_s() const {
+    double seconds = 0;
+    for (size_t r = 0; r < loads_.size(); ++r)
+      seconds = std::max(seconds, exchange_ids_s(placing_, loads_[r].lookups, loads_[r].parts));
+    return seconds;
   }
 
   /// The bottom MLP and the rest.
@@ -284,6 +293,12 @@ class RecommendationPass {
                  .communication_s = times.communication_s,
                  .exposed_communication_s = times.exposed_s,
                  .memory = f.memory}};
+    for (const RecommendationPart& part : times.parts)
+      p.step_parts.push_back({.name = part.name,
+                              .runs_on = part.on_links ? "links" : "gpu",
+                              .seconds = part.seconds,
+                              .start_s = part.start_s,
+                              .end_s = part.end_s});
     const double sum_bytes =
         static_cast<double>(placing_.batch) * static_cast<double>(dtype_bits(placing_.dtype)) / 8;
     for (size_t r = 0; r < loads_.size(); ++r)

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <string>
 
+#include "base/file.h"
 #include "test_support.h"
 #include "tilecast/forecast.h"
 #include "tilecast/result.h"
@@ -58,6 +60,37 @@ TEST(RecommendationForecast, ComputeAndExposedCommunicationAreTheStep) {
         tables = std::max(tables, r.forward_s + r.backward_s);
       EXPECT_LE(f.latency_s, rank.compute_s + rank.communication_s + tables);
     }
+  }
+}
+
+/// A model of 128 equal tables, so large that a batch uses few rows twice.
+std::string equal_tables() {
+  std::string tables;
+  for (int i = 0; i < 128; ++i)
+    tables += std::string(i == 0 ? "" : ", ") + R"({"name": "t)" + std::to_string(i) +
+              R"(", "rows": 20000000, "pooling": 4})";
+  return R"({"model_type": "dlrm", "dense_features": 13, "bottom_mlp": [512, 16],
+    "top_mlp": [512, 1], "interaction": "cat", "embedding_dim": 16, "tables": [)" +
+         tables + "]}";
+}
+
+/// As many samples and lookups for each GPU: more nodes have as much to exchange, over slower
+/// links.
+TEST(RecommendationForecast, MoreNodesAtEqualWorkNeverMakeAStepShorter) {
+  const Forecaster forecaster;
+  const GpuRef gpu = load_gpu_ref("nvidia-a100-sxm4-80gb");
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "tables.json").string();
+  write_file(path, equal_tables());
+  const ModelRef model = load_model_ref(path);
+  double before = 0;
+  for (const int64_t ranks : {8, 16, 32, 64, 128}) {
+    Request request = training(2048 * ranks, ranks);
+    request.parallel.cluster = "dgx-a100";
+    const Forecast f = forecaster.forecast(model, gpu, request);
+    // 3 % of the rows of the largest batch are used twice, which shortens the update.
+    EXPECT_GT(f.latency_s, 0.99 * before) << ranks;
+    before = f.latency_s;
   }
 }
 
