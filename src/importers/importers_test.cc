@@ -243,6 +243,48 @@ TEST(RopeScaling, ExtendsThePositionsAsServingSoftwareDoes) {
                "rope_scaling: 'factor': expected a number above 0");
 }
 
+TEST(RopeScaling, OnlyAnAttentionFactorScalesCosinesAndSines) {
+  const auto steps = [](const std::string& rope) {
+    const Model model = import_model(llama_with(rope), "config.json");
+    const Graph graph = decompose(model.build({.batch = 1, .seq = 8}), {.fused_modules = true});
+    const OpId rotary = require_op("rotary");
+    int64_t count = 0;
+    for (const Node& node : graph.nodes) {
+      if (node.op == rotary) count += attribute<int64_t>(node, "steps");
+    }
+    return count;
+  };
+  const std::string yarn = R"("rope_scaling": {"rope_type": "yarn", "factor": 4)";
+  EXPECT_EQ(steps(R"("rope_scaling": {"type": "linear", "factor": 4.0})"), 0);
+  EXPECT_GT(steps(yarn + "}"), 0);
+  EXPECT_EQ(steps(yarn + R"(, "attention_factor": 1.0})"), 0);
+  EXPECT_GT(steps(yarn + R"(, "mscale": 1.0})"), 0);
+  EXPECT_EQ(steps(yarn + R"(, "mscale": 1.0, "mscale_all_dim": 1.0})"), 0) << "DeepSeek-V3";
+}
+
+TEST(TwoLengths, DecodersHaveTheirOwn) {
+  const Model bart = import_model(
+      R"({"model_type": "bart", "d_model": 32, "encoder_layers": 2, "decoder_layers": 2,
+          "encoder_attention_heads": 2, "decoder_attention_heads": 2, "encoder_ffn_dim": 64,
+          "decoder_ffn_dim": 64, "vocab_size": 100, "max_position_embeddings": 64})",
+      "bart.json");
+  const Model t5 = import_model(
+      R"({"model_type": "t5", "d_ff": 64, "d_kv": 8, "d_model": 32, "num_layers": 2,
+          "num_heads": 4, "vocab_size": 100})",
+      "t5.json");
+  for (const Model* model : {&bart, &t5}) {
+    EXPECT_TRUE(model->has_two_lengths);
+    const auto logits = [&](int64_t decoder_seq) {
+      const Graph graph = model->build({.batch = 2, .seq = 16, .decoder_seq = decoder_seq});
+      return graph.tensor(graph.outputs.front()).shape;
+    };
+    EXPECT_EQ(logits(0), (Shape{2, 16, 100}));
+    EXPECT_EQ(logits(4), (Shape{2, 4, 100}));
+    EXPECT_EQ(logits(40), (Shape{2, 40, 100}));
+  }
+  EXPECT_FALSE(import_model(llama_with(R"("x": 1)"), "config.json").has_two_lengths);
+}
+
 TEST(Model, NamesFromFilesAreShownSafely) {
   const TemporaryFolder folder;
   const auto path = folder.path() / ("a\x1b[31m" + std::string(100, 'b'));

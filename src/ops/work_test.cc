@@ -38,6 +38,26 @@ TEST(Pointwise, BroadcastInputsAreReadOnceAndTheSameInputOnce) {
   EXPECT_EQ(kernels[0].read_bytes, 4 * 8 * 64);
 }
 
+/// megatron-core's rotary embedding without Transformer Engine's kernel: six passes over x forward,
+/// two of them with half or twice the reads, and the angles in fp32.
+TEST(Rotary, StepByStepReadsAndWritesEachStep) {
+  const std::string x = "input x: bf16[2, 4, 128, 64]\n";
+  const auto one = lower_first(x + "y = rotary(x)\n");
+  ASSERT_EQ(one.size(), 1u);
+  const int64_t bytes = 2 * 2 * 4 * 128 * 64, angles = 4 * 128 * 64;
+  EXPECT_EQ(one[0].bytes(), 2 * bytes);
+  const auto total = [](const std::vector<Kernel>& kernels) {
+    return std::accumulate(kernels.begin(), kernels.end(), int64_t{0},
+                           [](int64_t sum, const Kernel& k) { return sum + k.bytes(); });
+  };
+  const auto steps = lower_first(x + "y = rotary(x) {steps=1}\n");
+  EXPECT_EQ(steps.size(), 6u + 6u);
+  EXPECT_EQ(total(steps), 12 * bytes + 11 * angles);
+  const auto back = lower_first(x + "y = rotary(x) {steps=1, reverse=1}\n");
+  EXPECT_EQ(back.size(), 9u);
+  EXPECT_EQ(total(back), 17 * bytes);
+}
+
 TEST(Views, LaunchNothingAndShareMemory) {
   const Graph graph = parse_graph("input x: fp32[4, 6]\ny = transpose(x) {order=[1, 0]}\n", "t");
   EXPECT_EQ(graph.tensor(graph.outputs[0]).storage, 0);

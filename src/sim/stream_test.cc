@@ -55,7 +55,7 @@ TEST(HostFedStreamTest, WaitsAndSharedLaunchesAgreeWithAStepByStepSimulation) {
   constexpr double kLaunch = 5e-6;
   for (int trial = 0; trial < 200; ++trial) {
     HostFedStream stream(kLaunch);
-    double host = -kLaunch, gpu = 0;
+    double host = -kLaunch, gpu = -kLaunch;  // the first kernel starts at 0, waiting or not
     for (int s = 0; s < 4; ++s) {
       std::vector<std::pair<double, HostCalls>> kernels(1 + rng.below(6));
       for (auto& [seconds, calls] : kernels) {

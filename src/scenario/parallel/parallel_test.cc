@@ -122,7 +122,7 @@ TEST(Parallel, OneRanksWorkIsIndependentOfHowItIsAsked) {
   const auto expert_seconds = [](const Forecast& f) {
     double seconds = 0;
     for (const KernelForecast& k : f.kernels) {
-      if (k.op == "experts" || k.op == "experts_backward") seconds += k.total_s;
+      if (k.op == "experts" || k.op == "experts_backward") seconds += k.total_s();
     }
     return seconds;
   };
