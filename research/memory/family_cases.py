@@ -33,7 +33,8 @@ def size_of(row):
         return batch, row["seq"]
     if "vision_config" in row["config"]:
         return batch, row["seq"]
-    return batch, min(seq, row["config"].get("max_position_embeddings") or seq)
+    positions = (row["config"].get(name) for name in ("max_position_embeddings", "max_target_positions"))
+    return batch, min([seq, *(most for most in positions if most)])
 
 
 def main():

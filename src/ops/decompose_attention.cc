@@ -104,7 +104,8 @@ TensorId masked_scores(Decomposition& f, TensorId scores, TensorId mask, const E
   }
   if (mask >= 0) {
     if (f.flag("masks_in_call")) f.b.graph().tensor(x).held = Held::kSoftmax;
-    return f.op("add", {x, mask}, "mask");
+    const TensorId masked = f.op("add", {x, mask}, "mask");
+    return f.flag("clamped") ? f.op("maximum_scalar", {masked}, "clamp") : masked;
   }
   if (!f.flag("stored_mask")) return x;
   const Shape s = f.shape(x);

@@ -102,6 +102,7 @@ std::vector<OpDef> module_ops() {  // NOLINT(readability-function-size): a table
           "equal_heads",
           "1: eager code asks for no shared key heads, of which PyTorch then has no fused "
           "kernel"),
+      flag_attribute("clamped", "1: eager code keeps scores above the lowest number (XGLM)"),
       flag_attribute("fp32_scores", "1: eager attention multiplies queries and keys in fp32"),
       flag_attribute("holds_fp32", "1: variables hold those copies to the end of attention"),
       flag_attribute("masks_in_call",

@@ -280,6 +280,8 @@ std::vector<OpDef> view_ops() {  // NOLINT(readability-function-size): a table
        .onnx = "",
        .min_inputs = 2,
        .max_inputs = 8,
+       .attributes = {flag_attribute(
+           "fp32_loss", "1: the model's code casts these logits to fp32 for the loss")},
        .infer = infer_keep,
        .backward = backward_keep,
        .shard = shard_like_first,

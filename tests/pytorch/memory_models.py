@@ -227,7 +227,7 @@ def inputs_of(model, case, device):
     if training and ("LM" in name or "PreTraining" in name or "ForConditionalGeneration" in name or name.endswith("MTModel")):
         inputs["labels"] = tokens()
         if "PreTraining" in name:
-            inputs["next_sentence_label"] = ids(batch, below=2)
+            inputs["sentence_order_label" if name.startswith("Albert") else "next_sentence_label"] = ids(batch, below=2)
     return inputs
 
 

@@ -62,6 +62,7 @@ struct DecoderTraits {
   bool fp32_routing = false;     ///< the weights of experts are in fp32, and so is their sum
   bool fp32_router = false;      ///< the router multiplies in fp32
   bool dense_experts = false;    ///< transformers computes all experts for all tokens
+  bool clamps_scores = false;    ///< eager attention keeps scores above the lowest number
   bool fp32_scores = false;      ///< eager attention multiplies queries and keys in fp32
   bool joins_rotated = false;    ///< queries and keys are joined of rotated and other parts
   bool equal_heads = false;      ///< SDPA is not told of shared key heads

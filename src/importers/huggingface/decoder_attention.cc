@@ -151,6 +151,7 @@ TensorId DecoderGraph::attend(TensorId q, TensorId k, TensorId v, const std::str
   };
   flag(c_.returns_weights, "returns_weights");
   flag(c_.masks_in_call, "masks_in_call");
+  flag(c_.clamps_scores, "clamped");
   flag(c_.fp32_scores, "fp32_scores");
   flag(c_.holds_fp32, "holds_fp32");
   flag(c_.joins_rotated, "joined_heads");

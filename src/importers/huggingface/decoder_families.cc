@@ -260,6 +260,7 @@ constexpr DecoderFamily kDecoderFamilies[] = {
        t.scaled_embedding = t.tied_embeddings = true;
        t.default_activation = "gelu";
        t.softmax_fp32 = false;
+       t.clamps_scores = true;
      })},
     {"jais2", "Jais2", "Jais 2", nullptr,
      gpt([](DecoderTraits& t) { t.default_activation = "relu2"; })},

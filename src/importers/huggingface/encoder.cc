@@ -48,7 +48,13 @@ class Encoder {
   /// MPNet adds a number for each distance and head; the mask of all ones is left out.
   TensorId position_bias() {
     const TensorId buckets = relative_buckets(f_, "encoder", f_.request().seq, true);
-    return relative_bias(f_, buckets, c_.bias_buckets, c_.heads, "encoder.relative_attention_bias");
+    const std::string name = "encoder.relative_attention_bias";
+    const TensorId bias = relative_bias(f_, buckets, c_.bias_buckets, c_.heads, name);
+    const int64_t s = f_.request().seq;
+    return f_.op(
+        "copy",
+        {f_.op("expand", {bias}, name, {{"shape", Shape{f_.request().batch, c_.heads, s, s}}})},
+        name);
   }
 
   TensorId embed() {

@@ -222,7 +222,9 @@ class ModernBert {
     if (c_.decoder_bias)
       operands.push_back(
           f_.weight("decoder.bias", {c_.vocab_size}, 0, f_.vocabulary(c_.vocab_size)));
-    return f_.op("linear", std::move(operands), "decoder");
+    const TensorId logits = f_.op("linear", std::move(operands), "decoder");
+    // transformers, loss/loss_utils.py, ForMaskedLMLoss; BERT's code has no cast.
+    return f_.op("keep", {logits, normal}, "decoder", {{"fp32_loss", 1}});
   }
 
   Graph& graph_;
