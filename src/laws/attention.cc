@@ -33,6 +33,7 @@ void AttentionConstants::describe(ConstantTable& table) {
   table.add("gddr_j_per_flop", gddr_j_per_flop);
   table.add("triton_ratio", triton_ratio);
   table.add("backward_ratio", backward_ratio);
+  table.add("backward_passes", backward_passes);
   table.add("l2_fit_ratio", l2_fit_ratio);
   table.add("l2_fit_span_ratio", l2_fit_span_ratio);
   table.add("l2_bytes_per_cycle", l2_bytes_per_cycle);

@@ -20,8 +20,8 @@ struct AttentionConstants {
   double products_ratio, exponential_ratio, other_instructions, conversion_instructions;
   int64_t large_head_dim;
   double large_head_ratio, hbm_j_per_flop, gddr_j_per_flop, triton_ratio, backward_ratio,
-      l2_fit_ratio, l2_fit_span_ratio, l2_bytes_per_cycle, launch_us, plain_launch_us,
-      convert_launch_us, tile_cycles, longest_share, overlap_exponent;
+      backward_passes, l2_fit_ratio, l2_fit_span_ratio, l2_bytes_per_cycle, launch_us,
+      plain_launch_us, convert_launch_us, tile_cycles, longest_share, overlap_exponent;
 
   void describe(ConstantTable& table);
   bool operator==(const AttentionConstants&) const = default;

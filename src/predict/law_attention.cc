@@ -159,7 +159,7 @@ double padded_head(int64_t head_dim, const Chip& chip, const SoftwareTraits& tra
     case MatrixInstruction::kMmaSync:
       return up_to(size, step);
     case MatrixInstruction::kWgmma:
-      if (traits.rounds_heads_with_wgmma)
+      if (traits.rounds_heads_with_wgmma && head_dim <= c.wide_head_dim)
         return static_cast<double>(std::bit_ceil(static_cast<uint64_t>(head_dim)));
       return up_to(size, step);
     case MatrixInstruction::kTcgen05:
@@ -303,10 +303,11 @@ double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chi
 
 /// Seconds of the kernels beside attention in a call: rotary embedding, which reads and writes the
 /// queries in some software, and the write of the cache, which reads 16 bits of each new key and
-/// value. The rest of the cache was written before. Encoders have neither.
+/// value. The rest of the cache was written before. Encoders have neither. Gradients of queries are
+/// summed up in a wider type, which other kernels clear and convert.
 double passes_s(const Kernel& kernel, const Attention& a, double dram_time, const Chip& chip,
                 const SoftwareTraits& software) {
-  if (!a.causal) return 0;
+  if (!a.causal && !a.backward) return 0;
   const double tokens = static_cast<double>(a.batch) * static_cast<double>(a.queries);
   const double query_bytes = tokens * static_cast<double>(a.heads) *
                              static_cast<double>(a.head_dim) * element_bytes(kernel.dtype);
@@ -315,10 +316,12 @@ double passes_s(const Kernel& kernel, const Attention& a, double dram_time, cons
   const double new_bytes = tokens * static_cast<double>(a.kv_heads) *
                            static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) *
                            own_bytes;
-  const double widened = std::max(1.0, element_bytes(DType::kBf16) / own_bytes);
-  return dram_time *
-         (software.prefill_query_passes * query_bytes +
-          software.prefill_passes * widened * std::min(cache_bytes, new_bytes)) /
+  // One latent vector stands for keys and values, and is written as it is.
+  const double widened = a.latent ? 1 : std::max(1.0, element_bytes(DType::kBf16) / own_bytes);
+  const double backward = chip.laws.attention.backward_passes;
+  const double query_passes = a.backward ? backward : software.prefill_query_passes;
+  const double passes = a.backward ? backward : software.prefill_passes * widened;
+  return dram_time * (query_passes * query_bytes + passes * std::min(cache_bytes, new_bytes)) /
          chip.dram_bytes_per_s;
 }
 
