@@ -9,10 +9,17 @@ void AttentionConstants::describe(ConstantTable& table) {
   table.add("query_tile", query_tile);
   table.add("few_query_tile", few_query_tile);
   table.add("head_step", head_step);
+  table.add("wide_head_step", wide_head_step);
+  table.add("wide_head_dim", wide_head_dim);
+  table.add("tcgen05_head_step", tcgen05_head_step);
   table.add("square_tile", square_tile);
   table.add("square_tile_above_head_dim", square_tile_above_head_dim);
   table.add("square_tile_most_head_dim", square_tile_most_head_dim);
   table.add("square_tile_on_chip_bytes", square_tile_on_chip_bytes);
+  table.add("paged_query_tile", paged_query_tile);
+  table.add("paged_least_head_dim", paged_least_head_dim);
+  table.add("paged_most_head_dim", paged_most_head_dim);
+  table.add("paged_key_elements", paged_key_elements);
   table.add("triton_wgmma_head_dim", triton_wgmma_head_dim);
   table.add("triton_wgmma_windowed_head_dim", triton_wgmma_windowed_head_dim);
   table.add("triton_tcgen05_head_dim", triton_tcgen05_head_dim);
@@ -26,6 +33,7 @@ void AttentionConstants::describe(ConstantTable& table) {
   table.add("gddr_j_per_flop", gddr_j_per_flop);
   table.add("triton_ratio", triton_ratio);
   table.add("backward_ratio", backward_ratio);
+  table.add("backward_passes", backward_passes);
   table.add("l2_fit_ratio", l2_fit_ratio);
   table.add("l2_fit_span_ratio", l2_fit_span_ratio);
   table.add("l2_bytes_per_cycle", l2_bytes_per_cycle);

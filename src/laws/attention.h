@@ -12,14 +12,16 @@ class ConstantTable;
 /// Fused attention of prompts and encoders (FlashAttention and its like).
 struct AttentionConstants {
   double key_tile;
-  int64_t query_tile, few_query_tile, head_step, square_tile, square_tile_above_head_dim,
-      square_tile_most_head_dim, square_tile_on_chip_bytes, triton_wgmma_head_dim,
-      triton_wgmma_windowed_head_dim, triton_tcgen05_head_dim;
+  int64_t query_tile, few_query_tile, head_step, wide_head_step, wide_head_dim, tcgen05_head_step,
+      square_tile, square_tile_above_head_dim, square_tile_most_head_dim, square_tile_on_chip_bytes,
+      paged_query_tile, paged_least_head_dim, paged_most_head_dim;
+  double paged_key_elements;
+  int64_t triton_wgmma_head_dim, triton_wgmma_windowed_head_dim, triton_tcgen05_head_dim;
   double products_ratio, exponential_ratio, other_instructions, conversion_instructions;
   int64_t large_head_dim;
   double large_head_ratio, hbm_j_per_flop, gddr_j_per_flop, triton_ratio, backward_ratio,
-      l2_fit_ratio, l2_fit_span_ratio, l2_bytes_per_cycle, launch_us, plain_launch_us,
-      convert_launch_us, tile_cycles, longest_share, overlap_exponent;
+      backward_passes, l2_fit_ratio, l2_fit_span_ratio, l2_bytes_per_cycle, launch_us,
+      plain_launch_us, convert_launch_us, tile_cycles, longest_share, overlap_exponent;
 
   void describe(ConstantTable& table);
   bool operator==(const AttentionConstants&) const = default;

@@ -1,7 +1,9 @@
 // Laws of fused attention (FlashAttention and its like). research/law_study.md gives the fit.
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdint>
 
 #include "base/checked.h"
 #include "predict/law.h"
@@ -25,14 +27,14 @@ bool has_mma_sync(const Chip& chip) {
 
 /// Whether query heads that share a key head also share a tile. FlashInfer and FlashAttention 3 and
 /// 4 do, FlashAttention 2 (kernels with mma.sync), TensorRT-LLM's kernels and those for tcgen05
-/// (trtllm-gen in all software) do not. With one query all do, but of those for tcgen05 vLLM's
-/// alone.
+/// (trtllm-gen in all software) do not. With one query FlashAttention 2 does too, and of those for
+/// tcgen05 vLLM's alone.
 bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditions) {
   const MatrixInstruction instruction = chip.gpu.matrix_instruction;
   const SoftwareTraits& traits = traits_of(conditions.software);
   if (instruction == MatrixInstruction::kTcgen05)
     return a.queries == 1 && traits.packs_decode_heads_with_tcgen05;
-  if (a.queries == 1) return true;
+  if (a.queries == 1 && traits.runs_flash_attention_2) return true;
   // FlashAttention 2 reads no cache of 8 bits: software that has it takes FlashInfer there.
   if (has_mma_sync(chip))
     return traits.packs_heads_with_mma_sync ||
@@ -40,18 +42,36 @@ bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditi
   return instruction == MatrixInstruction::kWgmma && traits.packs_heads_with_wgmma;
 }
 
-/// Queries of a block. FlashAttention 2 takes square tiles of keys and queries on GPUs of compute
-/// capability 8 whose SMs have little memory, for causal attention and heads of middle size.
-int64_t query_tile(const Attention& a, const Chip& chip, const Conditions& conditions) {
+/// A block of FlashAttention 2 in causal attention, on SMs that have the memory for one such block
+/// alone. Where two fit, they share the SM as one block of twice the queries would.
+bool fills_sm(const Attention& a, const Chip& chip, const Conditions& conditions) {
+  return has_mma_sync(chip) &&
+         chip.gpu.on_chip_bytes_per_sm <= chip.laws.attention.square_tile_on_chip_bytes &&
+         traits_of(conditions.software).runs_flash_attention_2 && a.causal && !a.backward &&
+         !a.latent && !has_8_bits_or_less(a.kv_dtype);
+}
+
+struct AttentionTile {
+  int64_t queries;
+  double keys;
+};
+
+/// Tile of a block. FlashAttention 2 takes few queries where keys lie in pages, and square tiles on
+/// GPUs of compute capability 8 whose SMs have little memory, for heads of middle size.
+AttentionTile tile_of(const Attention& a, const Chip& chip, const Conditions& conditions) {
   const AttentionConstants& c = chip.laws.attention;
+  const AttentionTile usual{c.query_tile, c.key_tile};
+  if (!fills_sm(a, chip, conditions)) return usual;
+  if (traits_of(conditions.software).pages_prompts && a.head_dim <= c.paged_most_head_dim) {
+    const int64_t head = std::max(a.head_dim, c.paged_least_head_dim);
+    const auto kernel_head = static_cast<double>(std::bit_ceil(static_cast<uint64_t>(head)));
+    return {c.paged_query_tile, c.paged_key_elements / kernel_head};
+  }
   const Architecture architecture = chip.gpu.architecture;
   const bool square =
       (architecture == Architecture::kAmpere || architecture == Architecture::kAda) &&
-      chip.gpu.on_chip_bytes_per_sm <= c.square_tile_on_chip_bytes &&
-      traits_of(conditions.software).runs_flash_attention_2 && a.causal && !a.backward &&
-      !a.latent && !has_8_bits_or_less(a.kv_dtype) && a.head_dim > c.square_tile_above_head_dim &&
-      a.head_dim <= c.square_tile_most_head_dim;
-  return square ? c.square_tile : c.query_tile;
+      a.head_dim > c.square_tile_above_head_dim && a.head_dim <= c.square_tile_most_head_dim;
+  return square ? AttentionTile{c.square_tile, c.key_tile} : usual;
 }
 
 QueryBlocks blocks_of(const Attention& a, bool packs, int64_t tile, const AttentionConstants& c) {
@@ -129,6 +149,27 @@ bool is_plain_on_newer(const Chip& chip, const SoftwareTraits& traits) {
   }
 }
 
+/// Elements of a head that a kernel computes: kernels are compiled for some head sizes.
+double padded_head(int64_t head_dim, const Chip& chip, const SoftwareTraits& traits) {
+  const AttentionConstants& c = chip.laws.attention;
+  const auto size = static_cast<double>(head_dim);
+  const double step =
+      static_cast<double>(head_dim > c.wide_head_dim ? c.wide_head_step : c.head_step);
+  switch (chip.gpu.matrix_instruction) {
+    case MatrixInstruction::kMmaSync:
+      return up_to(size, step);
+    case MatrixInstruction::kWgmma:
+      if (traits.rounds_heads_with_wgmma && head_dim <= c.wide_head_dim)
+        return static_cast<double>(std::bit_ceil(static_cast<uint64_t>(head_dim)));
+      return up_to(size, step);
+    case MatrixInstruction::kTcgen05:
+      return up_to(
+          size, is_plain_on_newer(chip, traits) ? step : static_cast<double>(c.tcgen05_head_step));
+    default:
+      return size;
+  }
+}
+
 /// Clock cycles that an SM takes for a pair of query and key: products, exponential, other work on
 /// the FP32 lanes. `busy` is the share of the SMs that have a tile.
 double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chip,
@@ -139,9 +180,8 @@ double cycles_per_pair(const Kernel& kernel, const Attention& a, const Chip& chi
                          chip.device.matmul_peak(kernel.dtype));
   const double lanes = chip.gpu.vector_peak(DType::kFp32) / (2 * chip.sms * chip.clock_hz);
   const SoftwareTraits& traits = traits_of(conditions.software);
-  double head = static_cast<double>(a.head_dim + a.v_head_dim) / 2;
-  // On GPUs with mma.sync the residual has learned what padding takes.
-  if (is_plain_on_newer(chip, traits)) head = up_to(head, static_cast<double>(c.head_step));
+  const double head =
+      (padded_head(a.head_dim, chip, traits) + padded_head(a.v_head_dim, chip, traits)) / 2;
   const double conversion = has_8_bits_or_less(kernel.dtype) ? c.conversion_instructions : 0;
   double cycles = c.products_ratio * kFlops * head / flop_per_clock(kernel, chip) *
                       power.stretch(busy) *
@@ -237,16 +277,18 @@ double evenness(const Attention& a, const QueryBlocks& blocks) {
 double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chip& chip,
                              const Conditions& conditions) {
   const AttentionConstants& c = chip.laws.attention;
-  const QueryBlocks blocks =
-      blocks_of(a, packs_heads(a, chip, conditions), query_tile(a, chip, conditions), c);
+  const AttentionTile tile = tile_of(a, chip, conditions);
+  const QueryBlocks blocks = blocks_of(a, packs_heads(a, chip, conditions), tile.queries, c);
   const double waves = blocks.tiles / chip.sms;
   const double cycles = cycles_per_pair(kernel, a, chip, conditions, std::min(1.0, waves));
   // The last block runs alone, within the power of the board.
   const double alone =
       chip.hbm ? cycles : cycles_per_pair(kernel, a, chip, conditions, 1 / chip.sms);
-  const double start = chip.blocks * c.tile_cycles;
-  const double mean = mean_keys(a, blocks.positions, c.key_tile);
-  const double most = most_keys(a, blocks.positions, c.key_tile);
+  const double start =
+      chip.blocks * c.tile_cycles *
+      (has_mma_sync(chip) ? traits_of(conditions.software).mma_sync_start_ratio : 1);
+  const double mean = mean_keys(a, blocks.positions, tile.keys);
+  const double most = most_keys(a, blocks.positions, tile.keys);
   const double work = waves * (blocks.rows * mean * cycles + start);
   const double longest = blocks.rows * most * alone * c.longest_share + start;
   const double p = c.overlap_exponent;
@@ -259,6 +301,30 @@ double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chi
   return std::lerp(uneven, whole * of_block, evenness(a, blocks));
 }
 
+/// Seconds of the kernels beside attention in a call: rotary embedding, which reads and writes the
+/// queries in some software, and the write of the cache, which reads 16 bits of each new key and
+/// value. The rest of the cache was written before. Encoders have neither. Gradients of queries are
+/// summed up in a wider type, which other kernels clear and convert.
+double passes_s(const Kernel& kernel, const Attention& a, double dram_time, const Chip& chip,
+                const SoftwareTraits& software) {
+  if (!a.causal && !a.backward) return 0;
+  const double tokens = static_cast<double>(a.batch) * static_cast<double>(a.queries);
+  const double query_bytes = tokens * static_cast<double>(a.heads) *
+                             static_cast<double>(a.head_dim) * element_bytes(kernel.dtype);
+  const double cache_bytes = std::max(0.0, static_cast<double>(kernel.read_bytes) - query_bytes);
+  const double own_bytes = element_bytes(a.kv_dtype);
+  const double new_bytes = tokens * static_cast<double>(a.kv_heads) *
+                           static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) *
+                           own_bytes;
+  // One latent vector stands for keys and values, and is written as it is.
+  const double widened = a.latent ? 1 : std::max(1.0, element_bytes(DType::kBf16) / own_bytes);
+  const double backward = chip.laws.attention.backward_passes;
+  const double query_passes = a.backward ? backward : software.prefill_query_passes;
+  const double passes = a.backward ? backward : software.prefill_passes * widened;
+  return dram_time * (query_passes * query_bytes + passes * std::min(cache_bytes, new_bytes)) /
+         chip.dram_bytes_per_s;
+}
+
 }  // namespace
 
 LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
@@ -269,17 +335,7 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
   const double dram_time = share_of_dram_time(bytes, chip, conditions);
   const double memory_s = dram_time * bytes / chip.dram_bytes_per_s;
   const SoftwareTraits& software = traits_of(conditions.software);
-  // Queries, and keys and values of the new tokens; the rest of the cache was written before.
-  const double query_bytes = static_cast<double>(a.batch) * static_cast<double>(a.queries) *
-                             static_cast<double>(a.heads) * static_cast<double>(a.head_dim) *
-                             element_bytes(kernel.dtype);
-  const double cache_bytes = std::max(0.0, static_cast<double>(kernel.read_bytes) - query_bytes);
-  const double new_bytes = static_cast<double>(a.batch) * static_cast<double>(a.queries) *
-                           static_cast<double>(a.kv_heads) *
-                           static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) *
-                           element_bytes(a.kv_dtype);
-  const double pass_s = software.prefill_passes * dram_time *
-                        (query_bytes + std::min(cache_bytes, new_bytes)) / chip.dram_bytes_per_s;
+  const double pass_s = passes_s(kernel, a, dram_time, chip, software);
   // Kernels for wgmma and tcgen05 start more slowly: they set up copies by the tensor memory
   // accelerator. With 8 bits, another launch converts queries or the cache.
   const bool plain = chip.gpu.matrix_instruction != MatrixInstruction::kWgmma &&

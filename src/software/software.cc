@@ -44,7 +44,11 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"falls_back_to_triton", &Traits::falls_back_to_triton},
     {"prefill_cycles_ratio", &Traits::prefill_cycles_ratio, "1"},
     {"prefill_launch_us", &Traits::prefill_launch_us, "us"},
+    {"mma_sync_start_ratio", &Traits::mma_sync_start_ratio, "1"},
+    {"prefill_query_passes", &Traits::prefill_query_passes, "1"},
     {"prefill_passes", &Traits::prefill_passes, "1"},
+    {"rounds_heads_with_wgmma", &Traits::rounds_heads_with_wgmma},
+    {"pages_prompts", &Traits::pages_prompts},
     {"most_packed_decode_heads", &Traits::most_packed_decode_heads, "1"},
     {"compiles_decode_by_heads", &Traits::compiles_decode_by_heads},
     {"decode_latency_cycles", &Traits::decode_latency_cycles, "cycle"},
@@ -69,6 +73,7 @@ constexpr Entry<SoftwareTraits> kTraits[] = {
     {"wgmma_attention_backward_ratio", &Traits::wgmma_attention_backward_ratio, "1"},
     {"fuses_modules", &Traits::fuses_modules},
     {"cross_entropy", &Traits::cross_entropy},
+    {"learned_share", &Traits::learned_share, "1"},
     {"kernels_of", &Traits::kernels_of},
 };
 

@@ -41,7 +41,11 @@ struct SoftwareTraits {
   bool falls_back_to_triton = false;             ///< for wide heads
   double prefill_cycles_ratio = 0;  ///< cycles of a pair of query and key, over FlashAttention's
   double prefill_launch_us = 0;     ///< beside the kernel's own launch
-  double prefill_passes = 0;        ///< over q, k and v: rotary embedding, write of the cache
+  double mma_sync_start_ratio = 0;  ///< of a block with mma.sync, over FlashAttention's
+  double prefill_query_passes = 0;  ///< over the queries: rotary embedding in the same call
+  double prefill_passes = 0;        ///< over new keys and values: the write of the cache
+  bool rounds_heads_with_wgmma = false;   ///< computes heads of a power of two
+  bool pages_prompts = false;             ///< FlashAttention 2 reads the keys of prompts by pages
   int64_t most_packed_decode_heads = 0;   ///< on a key head; 0: no limit
   bool compiles_decode_by_heads = false;  ///< decode kernels differ by query heads per key head
   double decode_latency_cycles = 0;       ///< of a kernel without tcgen05, beside its work
@@ -64,6 +68,7 @@ struct SoftwareTraits {
   double tcgen05_attention_ratio = 0;
   bool fuses_modules = false;  ///< norms, rotary, activations and sums are a kernel each
   std::string cross_entropy;   ///< a word of CrossEntropy
+  double learned_share = 0;    ///< of what measured times differ from laws, that counts for others
   /// The software whose measured kernels are its own too; "": none.
   std::string kernels_of;
 

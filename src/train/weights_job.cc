@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/text.h"
+#include "software/software.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -261,6 +262,9 @@ void learn_forest(const WeightsJob& job, ForestJob& planned) {
     });
   };
   ForestTask task = rows(false);
+  const std::vector<float> measured = task.targets;
+  const auto share = static_cast<float>(traits_of(planned.software).learned_share);
+  for (float& target : task.targets) target *= share;
   if (task.width < kFewFeatures) {
     task.depth = 5;
     task.leaf_weight = 10;
@@ -275,6 +279,7 @@ void learn_forest(const WeightsJob& job, ForestJob& planned) {
   planned.learned.software = planned.software;
   set_range(task, planned.learned);
   planned.rows = task.targets.size();
+  task.targets = measured;
   planned.train_error = mean_error(planned.learned.forest, task);
   planned.held_out_error = mean_error(planned.learned.forest, rows(true));
 }
