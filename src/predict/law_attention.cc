@@ -136,8 +136,7 @@ double flop_per_clock(const Kernel& kernel, const Chip& chip) {
   return chip.device.matmul_peak(kernel.dtype) / (chip.sms * chip.clock_hz);
 }
 
-/// Whether FlashAttention 2, whose kernels have mma.sync alone, runs where there are kernels for
-/// newer instructions.
+/// Whether FlashAttention 2, whose kernels have mma.sync alone, runs beside newer instructions.
 bool is_plain_on_newer(const Chip& chip, const SoftwareTraits& traits) {
   switch (chip.gpu.matrix_instruction) {
     case MatrixInstruction::kWgmma:
@@ -296,8 +295,13 @@ double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chi
   if (!has_mma_sync(chip) || a.backward) return uneven;
   // Blocks that see as many keys as the others end together: the SMs take whole waves of them.
   const double whole = std::max(1.0, std::ceil(waves));
+  // Beyond a prompt's own keys whole tiles hardly count; without them times only grow.
+  Attention own = a;
+  own.keys = std::min(a.keys, a.queries);
+  const double reach = std::max(most_keys(own, blocks.positions, tile.keys),
+                                most_keys(a, blocks.positions, std::min(tile.keys, c.key_tile)));
   const double of_block =
-      blocks.rows * most * cycles_per_pair(kernel, a, chip, conditions, waves / whole) + start;
+      blocks.rows * reach * cycles_per_pair(kernel, a, chip, conditions, waves / whole) + start;
   return std::lerp(uneven, whole * of_block, evenness(a, blocks));
 }
 
@@ -316,7 +320,6 @@ double passes_s(const Kernel& kernel, const Attention& a, double dram_time, cons
   const double new_bytes = tokens * static_cast<double>(a.kv_heads) *
                            static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) *
                            own_bytes;
-  // One latent vector stands for keys and values, and is written as it is.
   const double widened = a.latent ? 1 : std::max(1.0, element_bytes(DType::kBf16) / own_bytes);
   const double backward = chip.laws.attention.backward_passes;
   const double query_passes = a.backward ? backward : software.prefill_query_passes;
