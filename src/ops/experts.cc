@@ -216,7 +216,10 @@ std::vector<TensorId> quantize_experts(GraphBuilder& b, const Node& node,
   inputs.push_back(b.scales(node.name, scheme, elements, segment));
   Node quantized = node;
   quantized.set_attribute("scheme", scheme);
-  return b.add("experts", std::move(inputs), node.name, std::move(quantized.attributes));
+  std::vector<TensorId> outputs =
+      b.add("experts", std::move(inputs), node.name, std::move(quantized.attributes));
+  outputs.resize(node.outputs.size(), -1);  // fused kernels take no scratch
+  return outputs;
 }
 
 void backward_experts(GradientBuilder& g, const Node& node) {

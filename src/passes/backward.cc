@@ -15,9 +15,14 @@ namespace {
 /// Tensors made outside a segment's body and read inside it, in order of first use.
 std::vector<TensorId> outer_inputs(const Graph& graph, int32_t index) {
   const Segment& segment = graph.segments[static_cast<size_t>(index)];
+  const OpId keep = require_op("keep");
   std::vector<TensorId> result;
   for (int32_t i = 0; i < segment.node_count; ++i) {
-    for (TensorId id : graph.nodes[static_cast<size_t>(segment.first_node + i)].inputs) {
+    const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+    // What variables hold gets no gradient from there.
+    const size_t count = node.op == keep ? 1 : node.inputs.size();
+    for (size_t input = 0; input < count; ++input) {
+      const TensorId id = node.inputs[input];
       if (graph.tensor(id).segment == index || graph.tensor(id).kind == TensorKind::kWeight)
         continue;
       if (std::find(result.begin(), result.end(), id) == result.end()) result.push_back(id);

@@ -15,11 +15,14 @@ namespace {
 /// that compute outputs of the model, and what is added to their outputs (BART's bias, a row).
 std::set<TensorId> token_weights(const Graph& graph) {
   static const OpId embedding = require_op("embedding"), linear = require_op("linear"),
-                    add = require_op("add");
+                    add = require_op("add"), keep = require_op("keep");
+  std::set<TensorId> outputs(graph.outputs.begin(), graph.outputs.end());
+  for (const Node& node : graph.nodes) {
+    if (node.op == keep && outputs.contains(node.outputs[0])) outputs.insert(node.inputs[0]);
+  }
   std::set<TensorId> read, added, tokens;
   for (const Node& node : graph.nodes) {
-    const bool output = std::find(graph.outputs.begin(), graph.outputs.end(), node.outputs[0]) !=
-                        graph.outputs.end();
+    const bool output = outputs.contains(node.outputs[0]);
     if (node.op == embedding) read.insert(node.inputs[0]);
     if (output && node.op == linear) read.insert(node.inputs.begin() + 1, node.inputs.end());
     if (output && node.op == add) added.insert(node.inputs.begin(), node.inputs.end());
