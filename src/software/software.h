@@ -44,7 +44,7 @@ struct SoftwareTraits {
   double mma_sync_start_ratio = 0;  ///< of a block with mma.sync, over FlashAttention's
   double prefill_query_passes = 0;  ///< over the queries: rotary embedding in the same call
   double prefill_passes = 0;        ///< over new keys and values: the write of the cache
-  bool rounds_heads_with_wgmma = false;   ///< computes heads of a power of two
+  bool rounds_heads_with_wgmma = false;   ///< to a power of two, up to wide_head_dim
   bool pages_prompts = false;             ///< FlashAttention 2 reads the keys of prompts by pages
   int64_t most_packed_decode_heads = 0;   ///< on a key head; 0: no limit
   bool compiles_decode_by_heads = false;  ///< decode kernels differ by query heads per key head
