@@ -18,12 +18,12 @@ cp -RL /usr/include/fmt third_party/fmt/
 cp -RL /usr/include/nlohmann third_party/nlohmann/
 cp -RL /usr/include/eigen3/Eigen third_party/eigen/
 cp -RL /usr/include/CLI third_party/cli11/
-# What the compiler reads of Boost, and all of the parts that tell compilers and their libraries apart.
+# What the compiler reads of Boost, and all of the parts that tell compilers, their libraries and processors apart.
 {
   grep -l '#include <boost/' src/server/*.cc | while read -r file; do
     ${CXX:-g++} -std=c++20 -M -Isrc -Iinclude "$file"
   done | tr -s ' \\' '\n\n' | grep '^/usr/include/boost/'
-  find /usr/include/boost/config /usr/include/boost/predef /usr/include/boost/config.hpp /usr/include/boost/version.hpp -type f
+  find /usr/include/boost/config /usr/include/boost/predef /usr/include/boost/asio/detail /usr/include/boost/config.hpp /usr/include/boost/version.hpp -type f
 } | LC_ALL=C sort -u | xargs -r cp -L --parents -t third_party/boost
 mv third_party/boost/usr/include/boost third_party/boost/boost
 rm -r third_party/boost/usr

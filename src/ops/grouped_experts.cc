@@ -19,12 +19,12 @@ constexpr int64_t kTileRows = 128;
 constexpr int kSortKernels = 12;
 constexpr int64_t kIdBytes = 8;
 
-/// Of one kernel that stands for many: experts of a rank, which configs limit to less.
+/// Limit for one kernel that stands for many. A rank has fewer experts in all configs.
 constexpr int64_t kMostLaunches = 1 << 16;
 
 int64_t at_least_one(double size) { return std::max<int64_t>(1, std::llround(size)); }
 
-/// That a kernel reads and writes for each element.
+/// What a kernel reads and writes for each element.
 struct Bytes {
   int64_t read, written;
 };

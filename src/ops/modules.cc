@@ -110,7 +110,7 @@ std::vector<OpDef> module_ops() {  // NOLINT(readability-function-size): a table
                      "scores"),
       flag_attribute(
           "returns_weights",
-          "1: eager code returns the weights, and adds the mask in the softmax's call (Falcon)"),
+          "1: eager code returns the weights of attention, which live until its module returns"),
       flag_attribute("ones_mask", "1: the mask is all ones; today's transformers leaves it out"),
       flag_attribute("sinks",
                      "1: attention sinks, the last input has a number per head that is added to "

@@ -187,7 +187,7 @@ TEST(Attributes, ErrorsNameNodeAttributeAndWhatWasExpected) {
                "g:3: attribute 'stride': expected a whole number, found 'fast'");
   EXPECT_ERROR(parse("y = conv2d(x, w) {stride=}"), kInput, "expected a whole number, found '}'");
   EXPECT_ERROR(parse("y = relu(x) {slope=3}"), kInput,
-               "g:3: relu: unknown attribute 'slope'; known: none");
+               "g:3: relu: unknown attribute 'slope'; known: bounded");
 }
 
 TEST(Notation, OldNamesOfAttributesAreRead) {

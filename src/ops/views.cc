@@ -274,7 +274,7 @@ std::vector<OpDef> view_ops() {  // NOLINT(readability-function-size): a table
        .infer = infer_join_rows,
        .example = "x: fp32[64, 256] y: fp32[16, 256] z: fp32[48, 256]"},
       {.name = "keep",
-       .doc = "the first input, until which variables of the model's code hold the others; "
+       .doc = "the first input; variables of the model's code hold the others until here; "
               "launches nothing",
        .aten = "aten::alias",
        .onnx = "",

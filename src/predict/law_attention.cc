@@ -42,10 +42,11 @@ bool packs_heads(const Attention& a, const Chip& chip, const Conditions& conditi
   return instruction == MatrixInstruction::kWgmma && traits.packs_heads_with_wgmma;
 }
 
-/// A block of FlashAttention 2 in causal attention, on SMs that have the memory for one such block
-/// alone. Where two fit, they share the SM as one block of twice the queries would.
+/// A block of FlashAttention 2, which needs compute capability 8, in causal attention, on SMs that
+/// have the memory for one such block alone. Where two fit, they share the SM as one block of twice
+/// the queries would.
 bool fills_sm(const Attention& a, const Chip& chip, const Conditions& conditions) {
-  return has_mma_sync(chip) &&
+  return has_mma_sync(chip) && chip.gpu.architecture >= Architecture::kAmpere &&
          chip.gpu.on_chip_bytes_per_sm <= chip.laws.attention.square_tile_on_chip_bytes &&
          traits_of(conditions.software).runs_flash_attention_2 && a.causal && !a.backward &&
          !a.latent && !has_8_bits_or_less(a.kv_dtype);

@@ -115,7 +115,7 @@ def _words_in(value, named: bool = False) -> list:
 
 
 def _weights_of(weights: str, calibration: str) -> dict:
-    """Of files: those that the program holds count as its data."""
+    """Hashes of the files of weights. Weights of the program count as its data."""
     return {"weights": hash_of_file(weights) if weights else None, "calibration": hash_of_file(calibration) if calibration else None}
 
 

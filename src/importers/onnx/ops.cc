@@ -16,7 +16,8 @@ const std::unordered_map<std::string_view, std::string_view>& pointwise_names() 
   static const std::unordered_map<std::string_view, std::string_view> names = [] {
     std::unordered_map<std::string_view, std::string_view> all;
     for (const OpDef& op : op_table()) {
-      if (op.pointwise_flops && !op.onnx.empty() && op.attributes.empty())
+      if (op.pointwise_flops && !op.onnx.empty() &&
+          std::ranges::none_of(op.attributes, &AttributeDef::required))
         all.emplace(op.onnx, op.name);
     }
     return all;
