@@ -65,7 +65,7 @@ TEST(PrefillLaw, PagedKeysAreComputedInWideTiles) {
   EXPECT_GT(seconds("L40S", 64, vllm), 1.3 * seconds("L40S", 64, pytorch));
   // FlashAttention 2 needs compute capability 8.
   for (const char* gpu : {"T4", "V100"})
-    EXPECT_LT(seconds(gpu, 128, vllm), 1.3 * seconds(gpu, 128, pytorch)) << gpu;
+    EXPECT_LT(seconds(gpu, 128, vllm), 1.5 * seconds(gpu, 128, pytorch)) << gpu;
 }
 
 TEST(PrefillLaw, TensorRtLlmReadsPromptsOfOneTokenByQueryHead) {
