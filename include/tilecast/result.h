@@ -569,8 +569,8 @@ struct ParallelForecast {
         [](const Self& p) { return p.padded_vocab_size ? &*p.padded_vocab_size : nullptr; });
     field.if_set(
         "interval_parts", "",
-        "what the interval of the step joins, of training on several ranks; else there is no such "
-        "key",
+        "what the interval of the step joins, of training on several ranks (recommendation models "
+        "aside); else there is no such key",
         [](const Self& p) { return p.interval_parts ? &*p.interval_parts : nullptr; });
     field("stages", "", "one rank of each pipeline stage", &Self::stages);
     field.if_set(
@@ -1035,7 +1035,9 @@ struct Forecast {
           &Self::mfu_ratio);
     field("gpu_flops_per_s", "FLOP/s", "of training: model_flops over the latency, of one GPU",
           &Self::gpu_flops_per_s);
-    field("tokens_per_s", "1/s", "of training, on all GPUs; null: the input is not tokens",
+    field("tokens_per_s", "1/s",
+          "of training, on all GPUs; of models with an encoder for texts, the encoder's tokens; "
+          "null: the input is not tokens",
           &Self::tokens_per_s);
     field("gpu_tokens_per_s", "1/s", "the same over the number of GPUs",
           [](const Self& f) -> std::optional<double> {

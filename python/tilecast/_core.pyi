@@ -543,7 +543,7 @@ class Forecast(_Forecast):
     gpu_flops_per_s: float | None
     """of training: model_flops over the latency, of one GPU [FLOP/s]"""
     tokens_per_s: float | None
-    """of training, on all GPUs; null: the input is not tokens [1/s]"""
+    """of training, on all GPUs; of models with an encoder for texts, the encoder's tokens; null: the input is not tokens [1/s]"""
     gpu_tokens_per_s: float | None
     """the same over the number of GPUs [1/s]"""
     training_run: TrainingRun | None
@@ -585,7 +585,7 @@ class Forecast(_Forecast):
     padded_vocab_size: int | None
     """what tensor-parallel ranks divide; left out: the vocabulary as it is [tokens]"""
     interval_parts: IntervalParts | None
-    """what the interval of the step joins, of training on several ranks; else there is no such key"""
+    """what the interval of the step joins, of training on several ranks (recommendation models aside); else there is no such key"""
     stages: list[Stage] | None
     """one rank of each pipeline stage"""
     rank_tables: list[RankTables] | None

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "base/embedded.h"
 #include "base/file.h"
@@ -260,6 +261,24 @@ TEST(RopeScaling, OnlyAnAttentionFactorScalesCosinesAndSines) {
   EXPECT_EQ(steps(yarn + R"(, "attention_factor": 1.0})"), 0);
   EXPECT_GT(steps(yarn + R"(, "mscale": 1.0})"), 0);
   EXPECT_EQ(steps(yarn + R"(, "mscale": 1.0, "mscale_all_dim": 1.0})"), 0) << "DeepSeek-V3";
+}
+
+TEST(FusedModules, TransformerEngineIsTakenAsItIsWhateverTransformersDoes) {
+  // Transformers does not tell SDPA of Falcon's shared key head, and copies DeepSeek's context.
+  for (const char* name : {"falcon-7b", "deepseek-v2-lite"}) {
+    for (const bool fused : {false, true}) {
+      const Graph graph =
+          decompose(load_model(name).build({.batch = 1, .seq = 16, .dtype = DType::kBf16}),
+                    {.fused_attention = true, .fused_modules = fused});
+      bool attention = false, merges = false;
+      for (const Node& node : graph.nodes) {
+        attention = attention || op_def(node.op).name == "attention";
+        merges = merges || (op_def(node.op).name == "copy" && node.name.ends_with("merge"));
+      }
+      EXPECT_EQ(attention, fused || std::string_view(name) != "falcon-7b") << name;
+      EXPECT_EQ(merges, !fused) << name;
+    }
+  }
 }
 
 TEST(TwoLengths, DecodersHaveTheirOwn) {

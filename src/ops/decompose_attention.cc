@@ -43,7 +43,7 @@ TensorId fused_attention(Decomposition& f, const Heads& h, bool joined_heads) {
 /// asks for where no mask is given; aten/src/ATen/native/transformers/cuda/sdp_utils.cpp).
 bool takes_math_path(const Decomposition& f, const Heads& h, const EagerForm& form) {
   const Tensor &q = f.b.graph().tensor(h.q), &k = f.b.graph().tensor(h.k);
-  if (f.flag("equal_heads") && q.shape[1] != k.shape[1]) return true;
+  if (f.flag("equal_heads") && !form.fused_modules && q.shape[1] != k.shape[1]) return true;
   const auto window = attribute<int64_t>(f.n, "window");
   return q.dtype == DType::kFp32 && !form.autocast && h.mask < 0 && q.shape.size() == 4 &&
          q.shape[1] != k.shape[1] && (window == 0 || window >= k.shape[2]);
@@ -190,7 +190,8 @@ TensorId flat_attention(Decomposition& f, const Heads& h, const EagerForm& form)
 
 TensorId attend(Decomposition& f, const Heads& h, const EagerForm& form, bool joined_heads) {
   if (form.fused_attention)
-    return takes_math_path(f, h, form) ? math_attention(f, h) : fused_attention(f, h, joined_heads);
+    return takes_math_path(f, h, form) ? math_attention(f, h)
+                                       : fused_attention(f, h, joined_heads && !form.fused_modules);
   return f.shape(h.q).size() == 3 ? flat_attention(f, h, form) : eager_attention(f, h, form);
 }
 

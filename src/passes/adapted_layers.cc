@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "ops/op_def.h"
+#include "passes/output_layer.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -23,16 +24,7 @@ std::string layer_name(const Node& node) {
 bool may_have_adapter(const Graph& graph, const Node& node) {
   if (op_def(node.op).name != "linear" || graph.tensor(node.inputs[1]).role == Role::kRouter)
     return false;
-  // The output layer, also where its logits are scaled or variables are held beside them.
-  const auto is_output = [&](TensorId id) {
-    return std::find(graph.outputs.begin(), graph.outputs.end(), id) != graph.outputs.end();
-  };
-  const TensorId y = node.outputs[0];
-  if (node.role == Role::kOutput || is_output(y)) return false;
-  return std::none_of(graph.nodes.begin(), graph.nodes.end(), [&](const Node& reader) {
-    return op_def(reader.op).name == "keep" && reader.inputs[0] == y &&
-           is_output(reader.outputs[0]);
-  });
+  return !is_output_layer(graph, node);
 }
 
 bool is_target(const std::vector<std::string>& targets, const std::string& name) {

@@ -219,9 +219,10 @@ void backward_of_body(GradientBuilder& g, Graph& graph, const Segment& segment,
   for (size_t end = nodes.size(); end > 0;) {
     size_t begin = end - 1;
     while (begin > 0 && nodes[begin - 1].attention_core == nodes[end - 1].attention_core) --begin;
-    const std::vector<Node> run(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
-                                nodes.begin() + static_cast<std::ptrdiff_t>(end));
+    std::vector<Node> run(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
+                          nodes.begin() + static_cast<std::ptrdiff_t>(end));
     if (run.front().attention_core && modules.attention) {
+      for (Node& node : run) again.prepare(node);
       backward_with_second_run(g, graph, run);
     } else {
       backward_of(g, run, again);

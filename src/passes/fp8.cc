@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "ops/op_def.h"
+#include "passes/output_layer.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 
@@ -20,8 +21,9 @@ class Fp8Products {
   Fp8Products(const Graph& from, const Fp8Form& form)
       : from_(from),
         form_(form),
-        adapters_(std::any_of(from.tensors.begin(), from.tensors.end(),
-                              [](const Tensor& tensor) { return tensor.frozen; })) {}
+        adapters_(std::any_of(from.nodes.begin(), from.nodes.end(), [&](const Node& node) {
+          return node.op == linear_ && from.tensor(node.inputs[1]).frozen;
+        })) {}
 
   Graph run() {
     const auto rule = [this](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
@@ -35,15 +37,10 @@ class Fp8Products {
     TensorId rows, transposed;
   };
 
-  bool is_output(const Node& node) const {
-    return std::find(from_.outputs.begin(), from_.outputs.end(), node.outputs[0]) !=
-           from_.outputs.end();
-  }
-
   /// Linear layers with weights of their own. The output layer, routers and small gates stay in 16
   /// bits (Megatron-LM: their modules are not Transformer Engine's), adapters too.
   bool multiplies_in_fp8(const Node& node) const {
-    if (node.op != linear_ || is_output(node)) return false;
+    if (node.op != linear_ || is_output_layer(from_, node)) return false;
     const Tensor& weight = from_.tensor(node.inputs[1]);
     if (weight.kind != TensorKind::kWeight || (adapters_ && !weight.frozen)) return false;
     return weight.role != Role::kRouter && weight.role != Role::kGate;
@@ -116,7 +113,9 @@ class Fp8Products {
   const OpId linear_ = require_op("linear"), experts_ = require_op("experts");
   const Graph& from_;
   const Fp8Form& form_;
-  const bool adapters_;  ///< are trained; all other weights are frozen
+  /// Are trained; the weights that linear layers multiply are frozen. (Stored sinusoids are frozen
+  /// too.)
+  const bool adapters_;
   std::map<TensorId, Copies> known_;
 };
 

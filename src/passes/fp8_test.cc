@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "memory/by_purpose.h"
@@ -68,6 +69,28 @@ TEST(Fp8Training, LayersMultiplyInFp8ForwardAndBackwardAndTheOutputLayerDoesNot)
   const int64_t head = 2 * kRows * kHidden * kClasses * 3;
   EXPECT_EQ(after.wide, head) << "forward, both gradients";
   EXPECT_EQ(after.wide + after.narrow, before.wide) << "work does not depend on the dtype";
+}
+
+TEST(Fp8Training, TheOutputLayerStaysWideWhereItsLogitsAreScaledOrHeld) {
+  const Fp8Form form{.transposes = true};
+  constexpr std::string_view kOutput = "  o = linear(r, w)\noutput o\n";
+  for (const char* head : {"  l = linear(r, w) {role=output}\n  o = mul_scalar(l)\noutput o\n",
+                           "  l = linear(r, w)\n  o = keep(l, r)\noutput o\n"}) {
+    std::string text = kTwoLinears;
+    text.replace(text.find(kOutput), kOutput.size(), head);
+    Graph graph = parse_graph(text, "model");
+    train_in_fp8(graph, form);
+    EXPECT_EQ(products_of(graph).wide, 2 * kRows * kHidden * kClasses) << head;
+  }
+}
+
+TEST(Fp8Training, ATableThatIsNotTrainedIsNoSignOfAdapters) {
+  std::string text = kTwoLinears;
+  text.replace(text.find("r = add(y, x)"), 13, "p = add(y, t)\n  r = add(p, x)");
+  text.replace(text.find("segment"), 0, "weight t: bf16[64, 256] frozen\n");
+  Graph graph = parse_graph(text, "model");
+  train_in_fp8(graph, {.transposes = true});
+  EXPECT_EQ(products_of(graph).narrow, 2 * 2 * kRows * kHidden * kInner * kLayers);
 }
 
 TEST(Fp8Training, EachTensorIsCastOnceAndWeightsOnceInAStep) {

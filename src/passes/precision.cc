@@ -5,6 +5,7 @@
 #include "ops/builder.h"
 #include "ops/op_def.h"
 #include "ops/validate.h"
+#include "passes/output_layer.h"
 #include "passes/passes.h"
 #include "passes/rewriter.h"
 #include "tilecast/error.h"
@@ -149,11 +150,8 @@ class Quantizable {
     // Towers are not quantized in serving either (docs/explanation/limits.md).
     const int32_t segment = graph_.tensor(node.outputs[0]).segment;
     if (graph_.segments[static_cast<size_t>(segment)].role == Role::kVision) return false;
-    const bool is_output = std::any_of(node.outputs.begin(), node.outputs.end(), [&](TensorId id) {
-      return std::find(graph_.outputs.begin(), graph_.outputs.end(), id) != graph_.outputs.end();
-    });
     const OpDef& op = op_def(node.op);
-    return op.quantization && !is_output && !is_quantized(node) &&
+    return op.quantization && !is_output_layer(graph_, node) && !is_quantized(node) &&
            std::all_of(op.quantization->weights.begin(), op.quantization->weights.end(),
                        [&](size_t i) { return own_weight(node.inputs[i]); });
   }

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
+#include <string_view>
 
 #include "memory/by_purpose.h"
 #include "ops/notation.h"
@@ -168,6 +170,19 @@ TEST(QuantizeLinears, StoresAllButTheOutputLayer) {
   }
   EXPECT_EQ(bytes,
             scheme_bytes(QuantScheme::kInt4WeightOnly, 256 * 128, DType::kBf16) + 64 * 256 * 2);
+}
+
+TEST(QuantizeLinears, LeavesAnOutputLayerWhoseLogitsAreScaledOrHeld) {
+  for (const char* head : {"b = linear(a, v) {role=output}\ny = mul_scalar(b)\noutput y\n",
+                           "b = linear(a, v)\ny = keep(b, a)\noutput y\n"}) {
+    Graph graph =
+        parse_graph(std::string("graph x\ninput x: bf16[4, 128]\nweight w: bf16[256, 128]\n"
+                                "weight v: bf16[64, 256]\na = linear(x, w)\n") +
+                        head,
+                    "test");
+    quantize_linears(graph, [](std::string_view, Role) { return QuantScheme::kFp8WeightOnly; });
+    EXPECT_EQ(count_of(graph, "quantized_linear", DType::kBf16), 1) << head;
+  }
 }
 
 }  // namespace

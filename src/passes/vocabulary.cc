@@ -5,6 +5,7 @@
 
 #include "base/checked.h"
 #include "ops/op_def.h"
+#include "passes/output_layer.h"
 #include "passes/rewriter.h"
 #include "passes/splits.h"
 
@@ -15,14 +16,10 @@ namespace {
 /// that compute outputs of the model, and what is added to their outputs (BART's bias, a row).
 std::set<TensorId> token_weights(const Graph& graph) {
   static const OpId embedding = require_op("embedding"), linear = require_op("linear"),
-                    add = require_op("add"), keep = require_op("keep");
-  std::set<TensorId> outputs(graph.outputs.begin(), graph.outputs.end());
-  for (const Node& node : graph.nodes) {
-    if (node.op == keep && outputs.contains(node.outputs[0])) outputs.insert(node.inputs[0]);
-  }
+                    add = require_op("add");
   std::set<TensorId> read, added, tokens;
   for (const Node& node : graph.nodes) {
-    const bool output = outputs.contains(node.outputs[0]);
+    const bool output = is_output_layer(graph, node);
     if (node.op == embedding) read.insert(node.inputs[0]);
     if (output && node.op == linear) read.insert(node.inputs.begin() + 1, node.inputs.end());
     if (output && node.op == add) added.insert(node.inputs.begin(), node.inputs.end());

@@ -33,6 +33,21 @@ TEST(PaddedVocabulary, LeavesTablesOfHeadsAlone) {
   validate(graph);
 }
 
+TEST(PaddedVocabulary, CoversAnOutputLayerWhoseLogitsAreScaled) {
+  // Its weight is its own, not the table.
+  Graph graph = import_model(R"({"model_type": "granite", "vocab_size": 1000, "hidden_size": 64,
+    "intermediate_size": 128, "num_hidden_layers": 1, "num_attention_heads": 4,
+    "num_key_value_heads": 4, "max_position_embeddings": 128, "tie_word_embeddings": false,
+    "logits_scaling": 8.0})",
+                             "granite")
+                    .build({.batch = 1, .seq = 16});
+  const int64_t parameters = graph.parameter_count();
+  ASSERT_TRUE(pad_vocabulary(graph, 128).has_value());
+  EXPECT_EQ(graph.tensor(graph.outputs[0]).shape.back(), 1024);
+  EXPECT_EQ(graph.parameter_count(), parameters + 2 * (1024 - 1000) * 64);
+  validate(graph);
+}
+
 TEST(PaddedVocabulary, StaysWhereItIsAMultiple) {
   Graph graph = load_model("llama-3.1-8b").build({.batch = 1, .seq = 16});
   EXPECT_FALSE(pad_vocabulary(graph, 128 * 2).has_value());

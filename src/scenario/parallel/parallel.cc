@@ -95,11 +95,11 @@ TrainingStep with_kernels_at(const ParallelStep& parallel, int end) {
   return step;
 }
 
-/// The end of an interval that an independent error joins, both as logarithms.
-double widened(double value, double end, double error_log) {
-  const double own = std::log(end / value);
-  const double both = std::hypot(own, error_log);
-  return value * std::exp(end < value ? -both : both);
+/// The end of an interval that an independent error joins, both as logarithms. `side`: -1 the lower
+/// end, 1 the upper one, which may both be the value itself.
+double widened(double value, double end, int side, double error_log) {
+  const double both = std::hypot(std::log(end / value), error_log);
+  return value * std::exp(side * both);
 }
 
 /// The 80 % interval: the step is simulated with the kernels (and the collectives among them) at
@@ -122,11 +122,11 @@ std::optional<IntervalParts> add_interval(Forecast& f, const ParallelStep& step,
                 .low = std::max(0.0, f.latency_s - deviation(-1)),
                 .high = f.latency_s + deviation(1)};
   const bool several = step.layout().ranks() > 1 && mean > 0;
-  if (several) mean.high = widened(mean, mean.high, constants.step_high_log);
+  if (several) mean.high = widened(mean, mean.high, 1, constants.step_high_log);
   f.latency_s = mean;
   if (!several) return std::nullopt;
-  if (mean.low > 0) f.latency_s.low = widened(mean, mean.low, constants.step_machine_log);
-  f.latency_s.high = widened(mean, mean.high, constants.step_machine_log);
+  if (mean.low > 0) f.latency_s.low = widened(mean, mean.low, -1, constants.step_machine_log);
+  f.latency_s.high = widened(mean, mean.high, 1, constants.step_machine_log);
   return IntervalParts{.model_low_s = mean.low,
                        .model_high_s = mean.high,
                        .machine_spread_ratio = std::expm1(constants.step_machine_log)};

@@ -151,6 +151,26 @@ TEST(Parallel, LatentProjectionsAreComputedAgainAndNotKept) {
   EXPECT_THROW(forecast(request, "llama-3.2-1b"), Error);
 }
 
+/// The second run of attention's core reads queries, keys and values that are made again.
+TEST(Parallel, LatentProjectionsAreNotKeptForTheSecondRunOfAttention) {
+  Request request = training();
+  request.execution.dtype = "bf16";
+  request.execution.software = software_of("megatron");
+  request.execution.attention = AttentionKind::kEager;
+  request.checkpointing = Checkpointing::kSelective;
+  const auto activations = [&](const char* modules, int64_t batch) {
+    request.recompute_modules = modules;
+    request.batch = batch;
+    return forecast(request, "deepseek-v2-lite").memory.activations_bytes;
+  };
+  const auto kept = [&](const char* modules) {
+    return static_cast<double>(activations(modules, 2) - activations(modules, 1));
+  };
+  constexpr double kTokens = 1024, kLayers = 27, kBytes = 2.0 * 16 * (192 + 192 + 256);
+  EXPECT_NEAR((kept("core_attn") - kept("core_attn,mla_up_proj")) / (kBytes * kTokens * kLayers), 1,
+              0.01);
+}
+
 TEST(Parallel, AStageKeepsTheInputsOfCheckpointedLayersAlone) {
   Request request = training();
   request.execution.pp = 3;

@@ -88,14 +88,16 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
                             "components; this is one model",
                             model.name));
   const int64_t of_images = image_tokens(model, request);
-  const int64_t all = std::max(checked_add(seq, of_images), request.decoder_seq.value_or(0));
+  const int64_t encoder = checked_add(seq, of_images), decoder = request.decoder_seq.value_or(0);
+  const int64_t all = std::max(encoder, decoder);
   if (model.max_positions && all > *model.max_positions)
     throw Error(
         ErrorKind::kInput,
         fmt::format("{}: a sequence of {} tokens{} is longer than the model's {} positions; "
-                    "use `seq` {} or less{}",
+                    "use `{}` {} or less{}",
                     model.name, all, of_images > 0 ? fmt::format(", {} of images,", of_images) : "",
-                    *model.max_positions, std::max<int64_t>(1, *model.max_positions - of_images),
+                    *model.max_positions, decoder > encoder ? "decoder-seq" : "seq",
+                    std::max<int64_t>(1, *model.max_positions - of_images),
                     of_images > 0 ? ", or fewer or smaller images" : ""));
   if (request.images > 0 && (e.pp > 1 || request.parallel.cp > 1))
     throw Error(ErrorKind::kUnsupported,

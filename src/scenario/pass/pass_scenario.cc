@@ -75,7 +75,7 @@ void forecast_one_rank(Forecast& forecast, const Inquiry& inquiry, const PassSet
                     : inquiry.forecaster.impl().passes.get(inquiry.model, used, precision),
                 timing);
   forecast.parameters = pass.graph().parameter_count();
-  forecast.input = input_text(model, pass.graph(), forecast.seq);
+  forecast.input = input_text(model, pass.graph(), forecast.seq, used.decoder_seq);
   add_times(forecast, pass);
   std::vector<Warning>& warnings = forecast.warnings;
   add_messages(warnings, WarningCode::kModelFile, model.name,

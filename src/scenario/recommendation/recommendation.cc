@@ -154,11 +154,19 @@ class RecommendationPass {
     return step;
   }
 
-  /// The ids of the rank that gets most, as lookups of its parts of tables.
+  /// The ids of the rank that gets most, as lookups of its parts of tables. Ids of replicated
+  /// tables stay with their samples.
   double ids_s() const {
+    std::vector<RankLoad> sent(loads_.size());
+    for (size_t t = 0; t < placement_.size(); ++t) {
+      const ShardChoice& choice = problem_.tables[t].choices[placement_[t].choice];
+      if (choice.way == ShardWay::kReplicated) continue;
+      for (const int32_t rank : placement_[t].ranks)
+        sent[static_cast<size_t>(rank)].add(choice.part);
+    }
     double seconds = 0;
-    for (size_t r = 0; r < loads_.size(); ++r)
-      seconds = std::max(seconds, exchange_ids_s(placing_, loads_[r].lookups, loads_[r].parts));
+    for (const RankLoad& load : sent)
+      seconds = std::max(seconds, exchange_ids_s(placing_, load.lookups, load.parts));
     return seconds;
   }
 

@@ -94,6 +94,20 @@ TEST(RecommendationForecast, MoreNodesAtEqualWorkNeverMakeAStepShorter) {
   }
 }
 
+TEST(RecommendationForecast, IdsOfReplicatedTablesAreNotExchanged) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "tables.json").string();
+  write_file(path, R"({"model_type": "dlrm", "dense_features": 13, "bottom_mlp": [512, 16],
+    "top_mlp": [512, 1], "interaction": "cat", "embedding_dim": 16,
+    "tables": [{"name": "a", "rows": 16, "pooling": 4}, {"name": "b", "rows": 16, "pooling": 4}]})");
+  const Forecast f = Forecaster().forecast(
+      load_model_ref(path), load_gpu_ref("nvidia-a100-sxm4-80gb"), training(1 << 20, 8));
+  for (const RankTables& rank : f.parallel->rank_tables)
+    ASSERT_EQ(rank.sent_bytes, 0) << "all tables are replicated";
+  for (const StepPart& part : f.parallel->step_parts)
+    EXPECT_EQ(part.name.find("ids"), std::string::npos) << part.name;
+}
+
 Request inference(int64_t batch, int64_t ranks) {
   Request request = training(batch, ranks);
   request.mode = Mode::kInference;
