@@ -23,8 +23,8 @@ GPU = "nvidia-h200-sxm-141gb"  # any: no memory plan depends on it, but the larg
 PARTS = ("weights", "gradients", "optimizer")
 # T5 is trained with eager attention only (docs/explanation/limits.md).
 EAGER_ONLY = ("t5-large training", "types/t5 training", "types/mt5 training", "types/umt5 training")
-# Above the limit of a case: its sinks take two more passes over the scores, which have no memory (docs/explanation/limits.md).
-KNOWN_ABOVE = ("types/granite_swa training",)
+# Limits of their own, in percent: sinks take two more passes over the scores, which have no memory (docs/explanation/limits.md).
+OWN_LIMITS = {"types/granite_swa training": 6.0}
 # Parameters that a family's code makes but does not use (tokens of masks) get no gradient and no state.
 FAMILY_SLACK = 2e-4
 
@@ -171,7 +171,8 @@ def main():
             by_model.setdefault(row["model"], []).append(found["peak"])
             if found["wrong"]:
                 failures.append(f"{name}: not exact: {', '.join(found['wrong'])}")
-            if abs(found["peak"]) > args.max_percent and not name.startswith(KNOWN_ABOVE):
+            own = [limit for start, limit in OWN_LIMITS.items() if name.startswith(start)]
+            if abs(found["peak"]) > max([args.max_percent, *own]):
                 failures.append(f"{name}: peak {found['peak']:+.1f} %")
             print(f"{name:76} {int(row['peak_bytes']) / 2**20:10.0f} {found['ours'] / 2**20:10.0f} {found['peak']:+8.2f}  "
                   + " ".join(f"{found['parts'][part]:+.2f}" for part in PARTS)

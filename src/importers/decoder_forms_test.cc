@@ -238,6 +238,61 @@ TEST(Decoder, BothFormsHaveTheGateOfSharedExperts) {
     EXPECT_EQ(count_of(graph, "sigmoid"), 4);  // the first layer is dense
 }
 
+/// FalconAttention of transformers 5.24 calls scaled_dot_product_attention with one key head and
+/// without `enable_gqa`: neither fused kernel takes that. The new architecture copies keys to all
+/// heads first.
+TEST(Decoder, KeyHeadsThatSdpaIsNotToldOfTakeTheMathPath) {
+  const auto softmaxes = [](bool grouped, bool one_key_head) {
+    Json config = config_of("falcon");
+    config["new_decoder_architecture"] = grouped;
+    config["multi_query"] = one_key_head;
+    return count_of(eager(import(config)), "softmax");
+  };
+  EXPECT_EQ(softmaxes(false, true), 5);
+  EXPECT_EQ(softmaxes(false, false), 0);
+  EXPECT_EQ(softmaxes(true, false), 0);
+}
+
+/// Dropouts of the graph: of embeddings, then of a layer.
+std::pair<int64_t, int64_t> dropouts(Json config) {
+  const auto count = [&](int64_t layers) {
+    config["num_hidden_layers"] = layers;
+    return count_of(import(config).build({.batch = kBatch, .seq = kSeq}), "dropout");
+  };
+  const int64_t one = count(1), layer = count(2) - one;
+  return {one - layer, layer};
+}
+
+/// The fields of transformers 5.24, and where modeling_*.py drops.
+TEST(Decoder, EachFamilyDropsWhatItsFieldsSay) {
+  using Counts = std::pair<int64_t, int64_t>;
+  const auto with = [](const char* type, const Json& fields) {
+    Json config = {{"model_type", type},           {"hidden_size", 64},
+                   {"num_attention_heads", 4},     {"num_hidden_layers", 2},
+                   {"intermediate_size", 128},     {"vocab_size", 96},
+                   {"max_position_embeddings", 64}};
+    config.update(fields);
+    return dropouts(config);
+  };
+  const Json hidden = {{"hidden_dropout", 0.1}};
+  EXPECT_EQ(with("starcoder2", {{"residual_dropout", 0.1}}), Counts(0, 2));
+  EXPECT_EQ(with("starcoder2", {{"embedding_dropout", 0.1}}), Counts(1, 0));
+  EXPECT_EQ(with("gpt_neo", {{"resid_dropout", 0.1}}), Counts(0, 2));
+  EXPECT_EQ(with("gpt_neo", {{"embed_dropout", 0.1}}), Counts(1, 0));
+  EXPECT_EQ(with("bloom", hidden), Counts(0, 2));
+  EXPECT_EQ(with("gpt_neox", hidden), Counts(1, 2));
+  EXPECT_EQ(with("persimmon", hidden), Counts(0, 1)) << "not attention's result";
+  EXPECT_EQ(with("stablelm", hidden), Counts(0, 1));
+  EXPECT_EQ(with("mpt", {{"attn_config", {{"attn_pdrop", 0.1}}}}), Counts(0, 2));
+  EXPECT_EQ(with("mpt", {{"resid_pdrop", 0.1}}), Counts(0, 0)) << "not used";
+  EXPECT_EQ(with("falcon", hidden), Counts(0, 1)) << "the sum of both results";
+  Json in_turn = hidden;
+  in_turn["parallel_attn"] = false;
+  EXPECT_EQ(with("falcon", in_turn), Counts(0, 1));
+  in_turn["attention_dropout"] = 0.1;
+  EXPECT_EQ(with("falcon", in_turn), Counts(0, 2));
+}
+
 TEST(Decoder, ServingScalesTheEmbeddingAndCapsTheLogits) {
   const Graph graph = step(import(config_of("gemma2")), {{2, 1, 8}});
   EXPECT_EQ(count_of(graph, "tanh"), 1);

@@ -168,6 +168,9 @@ struct Model {
   /// Transformers calls it with SDPA unless it is told otherwise (`_supports_sdpa`). Scores that
   /// are capped and sinks are exceptions; files that spell attention out have chosen.
   bool takes_fused_attention = true;
+  /// Its code casts logits to FP32 for the loss (transformers, loss/loss_utils.py), as those of
+  /// decoders do.
+  bool upcasts_loss = false;
   bool trains_position_bias = false;  ///< of attention: no fused kernel of PyTorch computes that
   /// Set for graph notation: the file states batch, length and dtypes.
   std::optional<DType> fixed_dtype;

@@ -116,6 +116,11 @@ class Walk {
     if (step_ > first_step) hold_variables(index, repetition, first_step);
   }
 
+  bool makes_memory(const Node& node) const {
+    return std::any_of(node.outputs.begin(), node.outputs.end(),
+                       [&](TensorId id) { return storage_[static_cast<size_t>(id)] == id; });
+  }
+
   /// Extends the lives of tensors that Python variables hold: attention's weights to the end of the
   /// layer, inputs of a sublayer (its norm, queries, keys, values) to the residual sum after it,
   /// embeddings to the end of the layers after them.
@@ -124,10 +129,11 @@ class Walk {
     const std::vector<bool> ends = layer_ends(graph_, segment);
     int32_t step = step_ - 1, residual = step_, layer_end = step_ - 1, next_end = -1;
     std::vector<TensorId> returned;  // of the last layer, held to the end of the next one
+    bool computes = false;           // after the sum there is more than variables and views
     for (int32_t i = segment.node_count - 1; i >= 0; --i) {
       const Node& node = graph_.nodes[static_cast<size_t>(segment.first_node + i)];
       if (node.counts == Counts::kTimeOnly) continue;
-      if (ends[static_cast<size_t>(i)] && step < layer_end) {
+      if (ends[static_cast<size_t>(i)] && computes) {
         if (has_variables_ && node.phase == Phase::kForward)
           hold(node.outputs[0], repetition, layer_end);
         next_end = layer_end;
@@ -142,6 +148,7 @@ class Walk {
         if (index == 0 && segment.repeat == 1) embeddings_.push_back(id);
       }
       if (node.role == Role::kResidual) residual = std::max(step, first_step + 1);
+      computes = computes || makes_memory(node);
       --step;
     }
     for (const TensorId id : returned) {

@@ -56,9 +56,12 @@ int64_t expert_rows(const OpContext& context, const Tensor& x, const Shape& up) 
 }
 
 /// Rows as wide as the FFN between the two products: the activation and its product with up. With
-/// biases, gpt-oss's gate: gate and up are bounded, and a sigmoid, a product and a sum follow.
+/// clamps, gpt-oss's gate: gate and up are limited, and a sigmoid, a product and a sum follow.
+/// Megatron-LM's code joins the limited ones again, and has one kernel for the rest.
 int64_t activations_of(const OpContext& context, const Shape& up, const Shape& down) {
-  return context.integer("biased") != 0 ? 5 : up[1] / down[2];
+  const int64_t parts = up[1] / down[2];
+  if (context.integer("clamped") == 0) return parts;
+  return context.integer("fused_rows") != 0 ? parts + 1 : 5;
 }
 
 /// What else PyTorch's kernels of the layer take (transformers 5.24, integrations/moe.py,

@@ -108,9 +108,40 @@ class Layer {
   void clamp_gradient() {
     const int64_t size = size_, columns = layer_.ffn_dim;
     masked(columns, {{size, 1}, {size + 1, size}});
-    if (!layer_.gated) return;
-    masked(columns, {{size, 1}, {size, 1}, {2, 1}, {size + 1, size}});
-    stream(up_columns(), 1, 1);
+    if (layer_.gated) masked(columns, {{size, 1}, {size, 1}, {2, 1}, {size + 1, size}});
+  }
+
+  /// transformers, GptOssExperts._apply_gate: two clamps, gate times alpha, its sigmoid, the
+  /// product of gate and that, up + 1, and the product of both.
+  void gate_with_clamps() {
+    for (const int64_t reads : {1, 1, 1, 1, 2, 1, 2}) stream(layer_.ffn_dim, reads, 1);
+  }
+  /// Through the products, the sigmoid and its scale, whose sum is gate's gradient; through the
+  /// clamps; then the even and the odd columns, each copied to zeros, and their sum.
+  void gate_with_clamps_gradient() {
+    for (const int64_t reads : {2, 2, 2, 2, 2, 1, 2}) stream(layer_.ffn_dim, reads, 1);
+    clamp_gradient();
+    for (int part = 0; part < 2; ++part) {
+      stream(up_columns(), 0, 1);
+      stream(layer_.ffn_dim, 1, 1);
+    }
+    stream(up_columns(), 2, 1);
+  }
+
+  /// PyTorch's kernels between the products: the activation, and its product with up.
+  void apply_gate() {
+    if (layer_.clamped) return gate_with_clamps();
+    stream(layer_.ffn_dim, 1, 1);
+    if (layer_.gated) stream(layer_.ffn_dim, 2, 1);
+  }
+  void apply_gate_gradient() {
+    if (layer_.clamped) return gate_with_clamps_gradient();
+    if (layer_.gated) {
+      stream(layer_.ffn_dim, 2, 1);  // of the activation
+      stream(layer_.ffn_dim, 2, 1);  // of up
+    }
+    stream(layer_.ffn_dim, 2, 1);                  // through the activation
+    if (layer_.gated) stream(up_columns(), 1, 1);  // gate and up beside each other
   }
   /// Weighted by the router.
   void activate() {
@@ -299,7 +330,10 @@ void add_fused_input_gradient(const GroupedExperts& layer, std::vector<Kernel>& 
   if (layer.activation_again) l.activate();
   l.stream(layer.ffn_dim, layer.gated ? 3 : 2, layer.gated ? 2 : 1);
   l.stream(layer.ffn_dim, layer.gated ? 3 : 2, 0);  // the gradient of the router's weights
-  if (layer.clamped) l.clamp_gradient();
+  if (layer.clamped) {
+    l.clamp_gradient();
+    if (layer.gated) l.stream(l.up_columns(), 1, 1);
+  }
   l.product(layer.hidden_dim, l.up_columns());
   order(layer, l);
   l.sum_to(layer.own_tokens);
@@ -318,8 +352,7 @@ void add_grouped_forward(const GroupedExperts& layer, std::vector<Kernel>& kerne
   l.product(l.up_columns(), layer.hidden_dim);
   l.add_bias(l.up_columns());
   l.mask(l.up_columns());
-  l.stream(layer.ffn_dim, 1, 1);                   // the activation
-  if (layer.gated) l.stream(layer.ffn_dim, 2, 1);  // times up
+  l.apply_gate();
   l.product(layer.hidden_dim, layer.ffn_dim);
   l.add_bias(layer.hidden_dim);
   l.mask(layer.hidden_dim);
@@ -337,12 +370,7 @@ void add_grouped_input_gradient(const GroupedExperts& layer, std::vector<Kernel>
   l.mask(layer.hidden_dim);
   l.bias_gradient(layer.hidden_dim);
   l.product(layer.ffn_dim, layer.hidden_dim);
-  if (layer.gated) {
-    l.stream(layer.ffn_dim, 2, 1);  // of the activation
-    l.stream(layer.ffn_dim, 2, 1);  // of up
-  }
-  l.stream(layer.ffn_dim, 2, 1);                    // through the activation
-  if (layer.gated) l.stream(l.up_columns(), 1, 1);  // gate and up beside each other
+  l.apply_gate_gradient();
   l.mask(l.up_columns());
   l.bias_gradient(l.up_columns());
   if (layer.activation_again) l.stream(layer.ffn_dim, layer.gated ? 2 : 1, 1);

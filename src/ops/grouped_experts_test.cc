@@ -141,6 +141,18 @@ TEST(GroupedExperts, ClampsAreKernelsOfTheirOwn) {
   EXPECT_DOUBLE_EQ(again.second - backward, kClamps);
 }
 
+TEST(GroupedExperts, PyTorchsGateWithClampsIsKernelsOfItsOwn) {
+  const auto [forward, backward] = bytes_more([](GroupedExperts& l) { l.clamped = true; },
+                                              [](GroupedExperts& l) { l.fused = false; });
+  // Seven kernels, two of them of two tensors; without clamps an activation and its product.
+  EXPECT_DOUBLE_EQ(forward, 5 * (2 + 2) + 2 * (4 + 2) - ((2 + 2) + (4 + 2)));
+  // Through each of them but the last sum and the clamps, and gate's gradients added; the clamps;
+  // gate and up beside each other by zeros, copies and a sum; instead of three kernels and a join.
+  constexpr double kProducts = 6 * (4 + 2) + (2 + 2), kClamps = (3 + 5) + (3 + 3 + 3 + 5),
+                   kColumns = 2 * (4 + 4) + (8 + 4);
+  EXPECT_DOUBLE_EQ(backward, kProducts + kClamps + kColumns - (3 * (4 + 2) + 2 * (2 + 2)));
+}
+
 TEST(GroupedExperts, TheHostLaunchesAProductForEachExpertAndWaits) {
   GroupedExperts megatron = layer(16, 32768, 2880, 2880);
   megatron.fused = true;

@@ -35,8 +35,7 @@ std::vector<TensorSpec> infer_split_heads(const OpContext& context) {
 std::vector<TensorSpec> infer_causal_mask(const OpContext& context) {
   const Tensor& x = context.input(0);
   if (x.shape.size() != 3) expected(context, "activations [b, s, hidden_dim]");
-  const int64_t batch = context.integer("padding") != 0 ? x.shape[0] : 1;
-  return {{.shape = {batch, 1, x.shape[1], x.shape[1]}, .dtype = x.dtype}};
+  return {{.shape = {x.shape[0], 1, x.shape[1], x.shape[1]}, .dtype = x.dtype}};
 }
 
 std::vector<TensorSpec> infer_rotary_table(const OpContext& context) {

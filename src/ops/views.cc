@@ -274,18 +274,16 @@ std::vector<OpDef> view_ops() {  // NOLINT(readability-function-size): a table
        .infer = infer_join_rows,
        .example = "x: fp32[64, 256] y: fp32[16, 256] z: fp32[48, 256]"},
       {.name = "keep",
-       .doc = "the first input; variables of the model's code hold the others until here; "
-              "launches nothing",
+       .doc = "the first input; variables of the model's code hold the others, which get no "
+              "gradient, until here; launches nothing",
        .aten = "aten::alias",
        .onnx = "",
        .min_inputs = 2,
        .max_inputs = 8,
-       .attributes = {flag_attribute(
-           "fp32_loss", "1: the model's code casts these logits to fp32 for the loss")},
        .infer = infer_keep,
        .backward = backward_keep,
        .shard = shard_like_first,
-       .example = "x: fp32[64, 256] y: fp32[64, 256]"},
+       .example = "x: fp32[64, 256] y: fp16[64, 256]"},
       {.name = "slice_columns",
        .doc = "some columns of the last dimension, a view",
        .aten = "aten::slice.Tensor",

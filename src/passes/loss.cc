@@ -33,13 +33,6 @@ bool is_logits(const Graph& graph, TensorId id) {
   return false;
 }
 
-bool casts_for_loss(const Graph& graph, TensorId id) {
-  const int32_t at = maker_before(graph, static_cast<int32_t>(graph.nodes.size()), id);
-  if (at < 0) return false;
-  const Node& node = graph.nodes[static_cast<size_t>(at)];
-  return node.op == require_op("keep") && attribute<int64_t>(node, "fp32_loss") != 0;
-}
-
 /// Megatron-LM, vocab_parallel_cross_entropy: ranks that divide the vocabulary exchange the largest
 /// logit, the target's logit and the sum of exponentials of each row.
 void reduce_rows(GraphBuilder& b, TensorId labels, int64_t ranks) {
@@ -75,7 +68,7 @@ void add_loss(Graph& graph, const LossForm& form) {
           b.add("cross_entropy", {x, labels}, "loss.cross_entropy", {{"compiled", compiled}})[1]);
       continue;
     }
-    if ((form.upcast || casts_for_loss(graph, x)) && graph.tensor(x).dtype != DType::kFp32)
+    if (form.upcast && graph.tensor(x).dtype != DType::kFp32)
       x = b.op("cast", {x}, "loss.upcast", {{"dtype", DType::kFp32}});
     // cross_entropy states the dtype of log_softmax, so autocast leaves it, but casts for nll_loss.
     TensorId log_probabilities = b.op("log_softmax", {x}, "loss.log_softmax");

@@ -134,6 +134,34 @@ TEST(Backward, AGraphWithoutWeightsIsRefused) {
   EXPECT_ERROR(add_backward(graph), kUnsupported, "nothing to train");
 }
 
+/// Names of the weights that an optimizer leaves out.
+std::vector<std::string> frozen_after_backward(const std::string& body) {
+  Graph graph = parse_graph("graph g\ninput x: fp32[16, 64]\nweight w: fp32[64, 64]\n" + body, "t");
+  add_backward(graph);
+  std::vector<std::string> names;
+  for (const Tensor& tensor : graph.tensors) {
+    if (tensor.frozen) names.push_back(tensor.name);
+  }
+  return names;
+}
+
+TEST(Backward, WeightsThatAreReadButGetNoGradientAreFrozen) {
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(frozen_after_backward("y = linear(x, w)\noutput y\n"), Names{});
+  EXPECT_EQ(frozen_after_backward("weight indexer: fp32[64, 64]\nscores = linear(x, indexer)\n"
+                                  "y = linear(x, w)\noutput y\n"),
+            Names{"indexer"});
+  EXPECT_EQ(frozen_after_backward("weight unread: fp32[64, 64]\ny = linear(x, w)\noutput y\n"),
+            Names{});
+}
+
+TEST(Backward, OnlyTheFirstInputOfKeepGetsAGradient) {
+  const char* body =
+      "weight v: fp32[64, 64]\nh = linear(x, v)\na = linear(x, w)\n"
+      "y = keep(a, h)\noutput y\n";
+  EXPECT_EQ(frozen_after_backward(body), std::vector<std::string>{"v"});
+}
+
 TEST(Fusion, KeepsFlopsAndSavesTraffic) {
   Graph graph = parse_graph(R"(input x: fp32[1024]
 weight b: fp32[1024]

@@ -115,7 +115,7 @@ TensorId DecoderGraph::mixer(TensorId x, size_t index) {
 TensorId DecoderGraph::parallel_layer(TensorId x, size_t index) {
   const std::string p = fmt::format("layers.{}.", index);
   const TensorId normal = norm(x, p + "input_layernorm");
-  const TensorId attn_out = f_.dropout(mixer(normal, index), p + "dropout", c_.dropout);
+  const TensorId attn_out = f_.dropout(mixer(normal, index), p + "dropout", c_.mixer_dropout);
   const TensorId input = c_.parallel_norm ? norm(x, p + "post_attention_layernorm") : normal;
   const TensorId ffn_out = f_.dropout(ffn(input, x, index), p + "dropout", c_.dropout);
   const TensorId sum = f_.op("add", {ffn_out, attn_out}, p + "parallel_add");
@@ -130,7 +130,7 @@ TensorId DecoderGraph::layer(TensorId x, size_t index) {
   // A layer of a recurrent state has the norms before it in OLMo Hybrid; here as in attention.
   if (own.mixer != Mixer::kNone) {
     TensorId out = mixer(c_.pre_norms ? norm(x, p + "input_layernorm") : x, index);
-    out = f_.dropout(out, p + "dropout", c_.dropout);
+    out = f_.dropout(out, p + "dropout", c_.mixer_dropout);
     if (c_.post_norms) out = norm(out, p + "post_self_attn_layernorm");
     x = f_.residual({x, out}, p + "self_attn.residual");
   }

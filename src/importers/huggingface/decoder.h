@@ -145,10 +145,11 @@ struct DecoderConfig : DecoderTraits {
   int64_t per_layer_dim = 0;    ///< Gemma 4: of an embedding that each layer adds; 0: none
   int64_t per_layer_vocab = 0;  ///< rows of its table
   bool attention_softcap = false, logit_softcap = false, attention_dropout = false;
-  bool dropout = false, embedding_dropout = false;  ///< of sublayers' results; of embeddings
-  bool sinks_in_windows = false;                    ///< sinks only in layers with a window
-  bool value_norm = false;                          ///< values are normalized, without a weight
-  std::vector<std::string> left_out = {};           ///< warnings about parts that the graph lacks
+  /// Of the FFN's result; of attention's, or of what stands for it; of embeddings.
+  bool dropout = false, mixer_dropout = false, embedding_dropout = false;
+  bool sinks_in_windows = false;           ///< sinks only in layers with a window
+  bool value_norm = false;                 ///< values are normalized, without a weight
+  std::vector<std::string> left_out = {};  ///< warnings about parts that the graph lacks
 
   DecoderConfig() = default;
   explicit DecoderConfig(const DecoderTraits& traits)

@@ -42,8 +42,11 @@ void read_attention(const JsonObject& c, DecoderConfig& config) {
   };
   config.attention_dropout =
       any_drops({"attention_dropout", "attention_probs_dropout_prob", "attn_pdrop"});
-  config.dropout = any_drops({"residual_dropout", "resid_pdrop", "hidden_dropout_prob", "dropout"});
-  config.embedding_dropout = any_drops({"embd_pdrop", "hidden_dropout_prob", "dropout"});
+  config.dropout = any_drops({"residual_dropout", "resid_pdrop", "resid_dropout", "hidden_dropout",
+                              "hidden_dropout_prob", "dropout"});
+  config.mixer_dropout = config.dropout;
+  config.embedding_dropout = any_drops(
+      {"embd_pdrop", "embed_dropout", "embedding_dropout", "hidden_dropout_prob", "dropout"});
   if (config.bias_field == DecoderConfig::BiasField::kNone) return;
   config.qkv_bias = c.boolean("attention_bias", config.qkv_bias);
   if (config.bias_field == DecoderConfig::BiasField::kBoth)

@@ -183,7 +183,7 @@ constexpr DecoderFamily kDecoderFamilies[] = {
       .window_pattern = 2,
       .wide_norm_weight = true,
       .softmax_fp32 = false}},
-    {"gpt_neox", "GPTNeoX", "GPT-NeoX and Pythia", parallel_residual, gpt([](DecoderTraits& t) {
+    {"gpt_neox", "GPTNeoX", "GPT-NeoX and Pythia", gpt_neox, gpt([](DecoderTraits& t) {
        t.parallel_attention = t.parallel_norm = t.fused_qkv = true;
        t.default_activation = "gelu";
      })},

@@ -192,6 +192,7 @@ void nemotron_h(const JsonObject& c, DecoderConfig& config) {
     moe = moe || layer.is_moe;
   }
   config.out_bias = config.qkv_bias;
+  config.dropout = config.mixer_dropout = false;  // its code does not use `hidden_dropout`
   if (mamba)
     read_mamba(c, config,
                {"mamba_num_heads", "mamba_head_dim", "n_groups", "ssm_state_size", "conv_kernel",

@@ -67,7 +67,7 @@ void deepseek_sparse(const JsonObject& c, DecoderConfig& config);
 void minimax_m2(const JsonObject& c, DecoderConfig& config);
 void llama4(const JsonObject& c, DecoderConfig& config);
 void falcon(const JsonObject& c, DecoderConfig& config);
-void parallel_residual(const JsonObject& c, DecoderConfig& config);
+void gpt_neox(const JsonObject& c, DecoderConfig& config);
 void stablelm(const JsonObject& c, DecoderConfig& config);
 void phi(const JsonObject& c, DecoderConfig& config);
 void persimmon(const JsonObject& c, DecoderConfig& config);

@@ -119,16 +119,30 @@ void falcon(const JsonObject& c, DecoderConfig& config) {
   config.parallel_norm =
       grouped &&
       c.optional_integer({"num_ln_in_parallel_attn"}, 1, kLargestConfigSize).value_or(2) == 2;
+  config.equal_heads = !grouped;  // else keys are copied to all heads
+  // Beside each other, the sum of both results is dropped once.
+  config.mixer_dropout = !config.parallel_attention && drops(c, "attention_dropout", 0);
   config.rotary = !c.boolean("alibi", false);
+  if (config.rotary) config.attention_dropout = false;  // its code drops scores with ALiBi alone
   all_biases(c, config, "bias", false);
 }
+
+namespace {
 
 void parallel_residual(const JsonObject& c, DecoderConfig& config) {
   config.parallel_attention = c.boolean("use_parallel_residual", config.parallel_attention);
 }
 
+}  // namespace
+
+void gpt_neox(const JsonObject& c, DecoderConfig& config) {
+  parallel_residual(c, config);
+  config.embedding_dropout = drops(c, "hidden_dropout", 0);
+}
+
 void stablelm(const JsonObject& c, DecoderConfig& config) {
   parallel_residual(c, config);
+  config.mixer_dropout = false;
   config.qkv_bias = c.boolean("use_qkv_bias", false);
   if (c.boolean("qk_layernorm", false)) config.qk_norm = QkNorm::kAllHeads;
 }
@@ -138,6 +152,7 @@ void phi(const JsonObject& c, DecoderConfig& config) {
 }
 
 void persimmon(const JsonObject& c, DecoderConfig& config) {
+  config.mixer_dropout = false;
   if (!c.boolean("qk_layernorm", true)) config.qk_norm = QkNorm::kNone;
 }
 
@@ -163,6 +178,10 @@ void gpt_neo(const JsonObject& c, DecoderConfig& config) {
 void mpt(const JsonObject& c, DecoderConfig& config) {
   config.ffn_dim = config.hidden_dim *
                    c.optional_integer({"expansion_ratio"}, 1, kLargestConfigSize).value_or(4);
+  // One probability for all; its code does not use `resid_pdrop` and `emb_pdrop`.
+  config.attention_dropout =
+      c.has("attn_config") && drops(c.object("attn_config"), "attn_pdrop", 0);
+  config.dropout = config.mixer_dropout = config.attention_dropout;
 }
 
 void seed_oss(const JsonObject& c, DecoderConfig& config) {

@@ -223,8 +223,7 @@ class ModernBert {
       operands.push_back(
           f_.weight("decoder.bias", {c_.vocab_size}, 0, f_.vocabulary(c_.vocab_size)));
     const TensorId logits = f_.op("linear", std::move(operands), "decoder");
-    // transformers, loss/loss_utils.py, ForMaskedLMLoss; BERT's code has no cast.
-    return f_.op("keep", {logits, normal}, "decoder", {{"fp32_loss", 1}});
+    return f_.op("keep", {logits, normal}, "decoder");
   }
 
   Graph& graph_;
@@ -247,6 +246,7 @@ Model read_modernbert(const JsonObject& json) {
   Model model = make_model(config, std::min<int64_t>(512, config.max_positions),
                            config.max_positions, build_modernbert);
   model.has_fused_attention = true;
+  model.upcasts_loss = config.vocabulary_head;  // ForMaskedLMLoss; BERT's code has no cast
   return model;
 }
 

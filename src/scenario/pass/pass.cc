@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/checked.h"
 #include "base/text.h"
+#include "ops/op_def.h"
 #include "passes/forget_variables.h"
 #include "passes/main_gradients.h"
 #include "passes/passes.h"
@@ -339,7 +340,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
   if (precision.trains_in_fp8) train_in_fp8(graph, fp8_form(request, precision));
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
   if (training && model.has_modules && form.has_head && request.loss != Loss::kNone)
-    add_loss(graph, {.upcast = model.decoder.has_value(),
+    add_loss(graph, {.upcast = model.decoder.has_value() || model.upcasts_loss,
                      .autocast = precision.autocast,
                      .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
                      .ranks = form.vocabulary_ranks,
