@@ -39,6 +39,18 @@ void check_backward(const Model& model, const Request& request) {
                     "omit it, and trace the model with checkpointing instead");
 }
 
+void check_decoder_length(const Model& model, const Request& request) {
+  if (request.decoder_seq && !model.has_two_lengths)
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: `decoder-seq` is for models whose encoder and decoder read texts "
+                            "of their own (T5, BART); omit it",
+                            model.name));
+  if (request.decoder_seq && request.parallel.cp > 1)
+    throw Error(ErrorKind::kUnsupported,
+                "`decoder-seq` with `cp`: which part of either sequence a rank has is not "
+                "modelled; leave one of them out");
+}
+
 }  // namespace
 
 void check_model(const Model& model, const Request& request, int64_t seq) {
@@ -65,15 +77,7 @@ void check_model(const Model& model, const Request& request, int64_t seq) {
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("`attention` flash: '{}' is forecast with eager attention only",
                             model.family.empty() ? model.format : model.family));
-  if (request.decoder_seq && !model.has_two_lengths)
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: `decoder-seq` is for models whose encoder and decoder read texts "
-                            "of their own (T5, BART); omit it",
-                            model.name));
-  if (request.decoder_seq && request.parallel.cp > 1)
-    throw Error(ErrorKind::kUnsupported,
-                "`decoder-seq` with `cp`: which part of either sequence a rank has is not "
-                "modelled; leave one of them out");
+  check_decoder_length(model, request);
   if (model.fixed_seq && request.seq && seq != model.default_seq)
     throw Error(ErrorKind::kInput,
                 model.default_seq > 1
