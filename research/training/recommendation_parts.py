@@ -2,7 +2,7 @@
 
     python research/training/recommendation_parts.py PROGRAM [MODEL]
 
-Each GPU has 8,192 samples. A part that runs beside others is shown with what of it ends up in the step: nothing, if it is hidden.
+Each GPU has 8,192 samples. A part that runs beside others is shown with the time that it adds to the step: nothing, if it is hidden.
 """
 
 from __future__ import annotations

@@ -12,6 +12,7 @@
 #include "base/rng.h"
 #include "ops/decompose.h"
 #include "ops/expert_load.h"
+#include "ops/experts_memory.h"
 #include "ops/gradient.h"
 #include "ops/grouped_experts.h"
 #include "ops/op_def.h"
@@ -43,53 +44,6 @@ void check_shapes(const OpContext& context, const Shape& x, const Shape& up, con
                     format_shape(x), format_shape(up), format_shape(down)));
 }
 
-/// Rows of the rank's experts, one for each token that goes to one of them.
-int64_t expert_rows(const OpContext& context, const Tensor& x, const Shape& up) {
-  const int64_t top_k = context.integer("top_k"), ranks = context.integer("ranks");
-  const int64_t tokens = element_count(x.shape) / std::max<int64_t>(1, x.shape.back());
-  if (context.integer("all_tokens") != 0) return checked_multiply(tokens, up[0]);
-  if (const int64_t skew = context.integer("skew_percent"); skew > 0) {
-    const ExpertLoad load = expert_load(tokens, top_k, checked_multiply(up[0], ranks), ranks, skew);
-    return static_cast<int64_t>(std::ceil(load.assignments));
-  }
-  return ceil_divide(checked_multiply(tokens, top_k), ranks);
-}
-
-/// Rows as wide as the FFN between the two products: the activation and its product with up. With
-/// clamps, gpt-oss's gate: gate and up are limited, and a sigmoid, a product and a sum follow.
-/// Megatron-LM's code joins the limited ones again, and has one kernel for the rest.
-int64_t activations_of(const OpContext& context, const Shape& up, const Shape& down) {
-  const int64_t parts = up[1] / down[2];
-  if (context.integer("clamped") == 0) return parts;
-  return context.integer("fused_rows") != 0 ? parts + 1 : 5;
-}
-
-/// What else PyTorch's kernels of the layer take (transformers 5.24, integrations/moe.py,
-/// grouped_mm_experts_forward). Its variables hold the gathered rows to the end, and the rows
-/// before while the next ones are made; rows weighted by the router's weights have their dtype.
-int64_t scratch_bytes(const OpContext& context, const Tensor& x, const Shape& up,
-                      const Shape& down) {
-  const int64_t rows = expert_rows(context, x, up), size = ceil_divide(dtype_bits(x.dtype), 8);
-  const int64_t hidden = x.shape.back();
-  const int64_t weighted_size = context.integer("fp32_sum") != 0 ? 4 : size;
-  const int64_t weighted = checked_product({2, rows, hidden, weighted_size});
-  int64_t most = weighted;
-  if (context.integer("keeps") == 0) {
-    const int64_t bias = context.integer("biased") != 0 ? up[1] : 0;
-    const int64_t inner = checked_add(checked_add(hidden, up[1] + bias),
-                                      checked_multiply(activations_of(context, up, down), down[2]));
-    most = std::max(checked_product({rows, inner, size}),
-                    checked_add(checked_product({2, rows, hidden, size}), weighted));
-  }
-  return std::max<int64_t>(0, most - memory_bytes(x));  // the result is counted already
-}
-
-/// PyTorch's kernels of their own, not Megatron-LM's.
-bool takes_scratch(const OpContext& context) {
-  return context.integer("grouped") != 0 && context.integer("fused_rows") == 0 &&
-         context.attribute<QuantScheme>("scheme") == QuantScheme::kNone;
-}
-
 std::vector<TensorSpec> infer_experts(const OpContext& context) {
   const Tensor& x = context.input(0);
   const Shape& up = context.input(1).shape;
@@ -107,27 +61,8 @@ std::vector<TensorSpec> infer_experts(const OpContext& context) {
   }
   std::vector<TensorSpec> specs = {
       {.shape = x.shape, .dtype = x.dtype, .stored_bytes = x.stored_bytes}};
-  if (context.integer("keeps") != 0) {
-    // Kept for each token and expert of the rank: the gathered row, gate and up, the activation,
-    // its product with up if gated, the result (transformers, integrations/moe.py). Autograd keeps
-    // what a product multiplies with its weights only for their gradients: not of frozen weights.
-    const bool frozen = context.integer("frozen") != 0;
-    const int64_t rows = expert_rows(context, x, up);
-    // The activation, and its product with up; they may be computed again.
-    const int64_t activations = context.integer("activation_again") != 0
-                                    ? 0
-                                    : activations_of(context, up, down) - (frozen ? 1 : 0);
-    const int64_t inner = checked_add(up[1], checked_multiply(activations, down[2]));
-    specs.push_back(
-        {.shape = {rows, checked_add(inner, checked_multiply(frozen ? 1 : 2, x.shape.back()))},
-         .dtype = x.dtype});
-    if (context.integer("fp32_router") != 0 && dtype_bits(x.dtype) < 32)
-      specs.back().stored_bytes = checked_add(
-          checked_product({rows, specs.back().shape[1], ceil_divide(dtype_bits(x.dtype), 8)}),
-          checked_multiply(4, element_count(x.shape)));
-  }
-  if (takes_scratch(context))
-    specs.push_back({.shape = {scratch_bytes(context, x, up, down)}, .dtype = DType::kInt8});
+  if (context.integer("keeps") != 0) specs.push_back(kept_of_experts(context));
+  if (const auto scratch = scratch_of_experts(context)) specs.push_back(*scratch);
   return specs;
 }
 
@@ -259,18 +194,7 @@ std::vector<TensorSpec> infer_experts_backward(const OpContext& context) {
     const Tensor& weights = context.input(context.node.inputs.size() - 1);
     specs.push_back({.shape = weights.shape, .dtype = weights.dtype});
   }
-  if (takes_scratch(context) && context.integer("keeps") != 0) {
-    // Three times the weighted rows: their gradient, and both of the product's; before there are
-    // gradients of weights.
-    const Tensor& x = context.input(1);
-    const int64_t size = context.integer("fp32_sum") != 0 ? 4 : ceil_divide(dtype_bits(x.dtype), 8);
-    int64_t rest =
-        checked_product({3, expert_rows(context, x, context.input(2).shape), x.shape.back(), size});
-    for (const TensorSpec& spec : specs)
-      rest -= std::min(rest, checked_multiply(element_count(spec.shape),
-                                              ceil_divide(dtype_bits(spec.dtype), 8)));
-    specs.push_back({.shape = {rest}, .dtype = DType::kInt8});
-  }
+  if (const auto scratch = scratch_of_experts_backward(context, specs)) specs.push_back(*scratch);
   return specs;
 }
 

@@ -18,7 +18,7 @@ from .store import Store
 MANIFEST, INPUT, FINISHED = "_manifest.json", "_input.arrow", "_SUCCESS"
 _FOOTER, SWEEP = b"tilecast", b"sweep"
 _BLOCK_BYTES = 1 << 24
-# An ONNX file has no more: Protocol Buffers allow 2 GiB. What is larger holds weights, of which a forecast reads the shapes, in the beginning.
+# Protocol Buffers allow 2 GiB, so no ONNX file is larger. Larger files hold weights: a forecast reads their shapes, at the start of the file.
 _WHOLE_BYTES = 1 << 31
 # Of servers under load a forecast takes up to a second.
 _SLOW_COLUMNS = {"rate", "concurrency", "trace"}
