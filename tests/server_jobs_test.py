@@ -4,6 +4,7 @@
 server_jobs_test.py PROGRAM
 """
 import concurrent.futures
+import contextlib
 import csv
 import http.client
 import io
@@ -124,11 +125,14 @@ class Jobs(unittest.TestCase):
 
     def test_a_deleted_job_ends_its_events(self):
         name = begin(self.service, "plan", LONG_PLAN)
-        with concurrent.futures.ThreadPoolExecutor(1) as pool:
-            events = pool.submit(self.service.ask, "GET", f"/v1/jobs/{name}", Accept="text/event-stream")
-            wait(self.service, name, "running")
+        wait(self.service, name, "running")
+        connection = http.client.HTTPConnection("127.0.0.1", self.service.port, timeout=PATIENCE_S)
+        with contextlib.closing(connection):
+            connection.request("GET", f"/v1/jobs/{name}", headers={"Accept": "text/event-stream"})
+            events = connection.getresponse()
+            self.assertIn(b'"state":"running"', events.readline() + events.readline())  # the job is deleted after this
             self.service.ask("DELETE", f"/v1/jobs/{name}")
-            self.assertIn('"state":"cancelled"', events.result(timeout=PATIENCE_S)[2])
+            self.assertIn(b'"state":"cancelled"', events.read())
 
     def test_what_is_no_job(self):
         for name in ("", "x", "0" * 32, "0" * 33, "../lock", "..%2flock", "%00" * 32, "0" * 31 + "/", "0" * 32 + "/result", "0" * 32 + "/x"):
