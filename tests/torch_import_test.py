@@ -152,6 +152,23 @@ class Graphs(unittest.TestCase):
             self.assertEqual(operators(text).count("recurrent_backward"), backward)
             forecast(text, mode)
 
+    def test_autocast_runs_recurrent_layers_in_16_bits(self):
+        module = nn.LSTM(16, 8, bidirectional=True, batch_first=True, device="meta")
+        text = package.export_graph(module, (torch.zeros(4, 10, 16),), autocast=torch.float16)
+        self.assertEqual(operators(text).count("cast"), 3 + 8)  # the input, both states, four weights of each direction
+        kernels = [kernel for kernel in forecast(text)["kernels"] if kernel["op"] == "recurrent"]
+        self.assertEqual({kernel["dtype"] for kernel in kernels}, {"fp16"})
+
+    def test_batch_norms_in_training_keep_the_layout(self):
+        module = nn.Sequential(nn.Conv2d(3, 8, 3, bias=False, device="meta"), nn.BatchNorm2d(8, device="meta"))
+        x = torch.zeros(2, 3, 8, 8)
+        for images, pixels in ((x, 0), (x.to(memory_format=torch.channels_last), 1)):
+            text = package.export_graph(module, (images,), mode="training")
+            norms = [line for line in text.splitlines() if "= batch_norm" in line]
+            self.assertEqual(len(norms), 2)
+            self.assertEqual([line.count("channels_last=1") for line in norms], [pixels] * 2)
+            forecast(text, "training")
+
     def test_packed_sequences_are_those_of_full_length(self):
         class Packed(nn.Module):
             def __init__(self, kind):

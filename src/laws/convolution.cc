@@ -44,8 +44,21 @@ void TransformCost::describe(ConstantTable& table) {
 
 void Depthwise::describe(ConstantTable& table) {
   table.add("reached_share", reached_share);
+  table.add("half_reached_share", half_reached_share);
   table.add("slow_reached_share", slow_reached_share);
   table.add("slow_taps", slow_taps);
+  table.add("plain_taps", plain_taps);
+  table.add("pixel_cycles", pixel_cycles);
+  table.add("tap_cycles", tap_cycles);
+  table.add("gradient_pixel_cycles", gradient_pixel_cycles);
+  table.add("gradient_tap_cycles", gradient_tap_cycles);
+}
+
+void GroupedByPixel::describe(ConstantTable& table) {
+  table.add("tile_channels", tile_channels);
+  table.add("widest_gradient", widest_gradient);
+  table.add("whole_groups", whole_groups);
+  table.add("repacked_cycles", repacked_cycles);
 }
 
 void GatherCost::describe(ConstantTable& table) {
@@ -86,6 +99,7 @@ void ConvolutionConstants::describe(ConstantTable& table) {
   table.add("fourier_sides", fourier_sides);
   table.group("fourier", fourier);
   table.group("depthwise", depthwise);
+  table.group("grouped", grouped);
   table.group("gather", gather);
   table.group("plain", plain);
   table.group("units", units);

@@ -52,13 +52,22 @@ struct TransformCost {
   bool operator==(const TransformCost&) const = default;
 };
 
-/// A window of its own for each channel: each thread multiplies for some pixels without reuse
-/// from registers.
+/// A window of its own for each channel, on FP32 lanes. Images stored by pixel, and small windows
+/// in FP16, have cuDNN's kernels, others PyTorch's own, which compute an address for each element.
 struct Depthwise {
-  double reached_share, slow_reached_share, slow_taps;
+  double reached_share, half_reached_share, slow_reached_share, slow_taps, plain_taps;
+  double pixel_cycles, tap_cycles, gradient_pixel_cycles, gradient_tap_cycles;
 
   void describe(ConstantTable& table);
   bool operator==(const Depthwise&) const = default;
+};
+
+/// Groups of channels in 16 bits, stored by pixel: a kernel takes as many groups as fill its tile.
+struct GroupedByPixel {
+  double tile_channels, widest_gradient, whole_groups, repacked_cycles;
+
+  void describe(ConstantTable& table);
+  bool operator==(const GroupedByPixel&) const = default;
 };
 
 /// Implicit products on matrix units.
@@ -92,6 +101,7 @@ struct ConvolutionConstants {
   std::vector<double> fourier_sides;
   TransformCost fourier;
   Depthwise depthwise;
+  GroupedByPixel grouped;
   GatherCost gather, plain;
   MatrixUnitBlocks units;
 

@@ -12,6 +12,7 @@ void StreamConstants::describe(ConstantTable& table) {
   table.add("l2_bytes_per_cycle", l2_bytes_per_cycle);
   table.add("kept_ratio", kept_ratio);
   table.add("kept_part", kept_part);
+  table.add("batch_norm_ratio", batch_norm_ratio);
 }
 
 void ClassRooflineConstants::describe(ConstantTable& table) {

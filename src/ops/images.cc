@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <utility>
 
 #include "base/checked.h"
 #include "ops/decompose.h"
@@ -43,6 +44,14 @@ Rows channel_rows(const Tensor& x) {
           .function = Rows::Function::kNorm};
 }
 
+/// The norm of a batch whose images are stored by pixel: all blocks read their inputs for the sums
+/// of all channels, and again for the result (cuDNN's kernels on H100; data/measurements, stages).
+void read_twice(Kernel& kernel, const Tensor& x) {
+  const Rows rows = channel_rows(x);
+  kernel.shape = Stream{.rows = rows.rows, .elements = rows.columns};
+  kernel.read_bytes = checked_multiply(kernel.read_bytes, 2);
+}
+
 /// In training a norm of `channels` rows; else one multiplication and addition per element with
 /// numbers that follow from the stored statistics.
 void work_batch_norm(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -58,14 +67,17 @@ void work_batch_norm(const OpContext& context, std::vector<Kernel>& kernels) {
     kernel.flops = checked_multiply(elements, 2);
   }
   add_traffic(kernel, context);
+  if (kernel.is<Rows>() && context.integer("channels_last") != 0) read_twice(kernel, x);
   kernels.push_back(kernel);
 }
 
 void backward_batch_norm(GradientBuilder& g, const Node& node) {
   const TensorId dy = g.dense(g.gradient(node.outputs[0]));
-  const std::vector<TensorId> grads =
-      g.add("batch_norm_backward",
-            {dy, node.inputs[0], node.inputs[1], node.outputs[1], node.outputs[2]});
+  std::vector<Attribute> layout;
+  if (integer_or(node, "channels_last", 0) != 0) layout.push_back({"channels_last", int64_t{1}});
+  const std::vector<TensorId> grads = g.add(
+      "batch_norm_backward", {dy, node.inputs[0], node.inputs[1], node.outputs[1], node.outputs[2]},
+      std::move(layout));
   for (size_t i = 0; i < grads.size(); ++i) {
     if (g.requires_grad(node.inputs[i])) g.add_gradient(node.inputs[i], grads[i]);
   }
@@ -87,6 +99,7 @@ void work_batch_norm_backward(const OpContext& context, std::vector<Kernel>& ker
   constexpr int64_t kBackwardFlops = 11;  // as the two backward kernels of layer norm
   kernel.flops = checked_multiply(element_count(x.shape), kBackwardFlops);
   add_traffic(kernel, context);
+  if (context.integer("channels_last") != 0) read_twice(kernel, x);
   kernels.push_back(kernel);
 }
 
@@ -197,6 +210,10 @@ Operands pool_backward_operands(GraphBuilder& b, const GivenSizes& s) {
           {}};
 }
 
+AttributeDef images_by_pixel() {
+  return flag_attribute("channels_last", "1: images are stored as [b, h, w, c]");
+}
+
 OpDef batch_norm_backward() {
   return {.name = "batch_norm_backward",
           .doc = "gradients of a batch norm's input, weight and bias",
@@ -204,6 +221,7 @@ OpDef batch_norm_backward() {
           .onnx = "",
           .min_inputs = 5,
           .max_inputs = 5,
+          .attributes = {images_by_pixel()},
           .infer = infer_batch_norm_backward,
           .work = work_batch_norm_backward,
           .sizes = image_sizes(),
@@ -240,7 +258,8 @@ std::vector<OpDef> image_ops() {
            .onnx = "BatchNormalization",
            .min_inputs = 3,
            .max_inputs = 5,
-           .attributes = {flag_attribute("training", "1: by the statistics of the batch")},
+           .attributes = {flag_attribute("training", "1: by the statistics of the batch"),
+                          images_by_pixel()},
            .infer = infer_batch_norm,
            .work = work_batch_norm,
            .backward = backward_batch_norm,

@@ -38,6 +38,21 @@ TEST(Pointwise, BroadcastInputsAreReadOnceAndTheSameInputOnce) {
   EXPECT_EQ(kernels[0].read_bytes, 4 * 8 * 64);
 }
 
+TEST(BatchNorm, ImagesStoredByPixelAreReadTwiceInTraining) {
+  const std::string text =
+      "input x: fp16[2, 16, 8, 8]\nweight w: fp32[16]\nweight b: fp32[16]\n"
+      "y = batch_norm(x, w, b) {training=1";
+  const int64_t bytes = 2 * 2 * 16 * 64, parameters = 2 * 4 * 16;
+  const auto by_channel = lower_first(text + "}\n");
+  EXPECT_TRUE(by_channel[0].is<Rows>());
+  EXPECT_EQ(by_channel[0].read_bytes, bytes + parameters);
+  const auto by_pixel = lower_first(text + ", channels_last=1}\n");
+  ASSERT_TRUE(by_pixel[0].is<Stream>());
+  EXPECT_EQ(std::get<Stream>(by_pixel[0].shape).rows, 16);
+  EXPECT_EQ(by_pixel[0].read_bytes, 2 * (bytes + parameters));
+  EXPECT_EQ(by_pixel[0].flops, by_channel[0].flops);
+}
+
 /// megatron-core's rotary embedding without Transformer Engine's kernel: six passes over x forward,
 /// two of them with half or twice the reads, and the angles in fp32.
 TEST(Rotary, StepByStepReadsAndWritesEachStep) {

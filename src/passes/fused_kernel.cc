@@ -72,6 +72,14 @@ Node fused_kernel(const Graph& graph, std::span<const Node> nodes, int64_t flops
       std::rotate(fused.outputs.begin(), whole, whole + 1);
     }
   }
+  // Where only a sum of the elements is written, each of its results stands for several.
+  int64_t widest = 1;
+  for (const Node& node : nodes) {
+    for (const TensorId id : node.outputs)
+      widest = std::max(widest, element_count(graph.tensor(id).shape));
+  }
+  const int64_t first = element_count(graph.tensor(fused.outputs.front()).shape);
+  if (rows == nullptr) flops *= std::max<int64_t>(1, widest / std::max<int64_t>(1, first));
   fused.attributes = {{"flops_per_element", flops}};
   return fused;
 }

@@ -1,13 +1,13 @@
 // Kernels as torch.compile's Inductor makes them. A group of operators becomes one kernel:
 // pointwise ones, batch norm with stored statistics, casts, copies and concatenations of few
-// tensors, with at most one softmax or norm among them. Sources: torch/_inductor/scheduler.py (what
-// fuses), lowering.py (what is pointwise), graph.py (decide_layout_opt), all of PyTorch 2.4.
+// tensors, with at most one softmax, norm or sum among them. Sources: torch/_inductor/scheduler.py
+// (what fuses), lowering.py (what is pointwise), graph.py (decide_layout_opt), all of PyTorch 2.4.
 //
 // Groups have levels: a group is one level above the highest group that it reads. An operator joins
 // a group only if all else that it reads is of a lower level, so that no kernel waits for itself.
 //
-// Not modelled: pooling as a pointwise kernel, products as templates (max-autotune), sums of whole
-// tensors in two kernels.
+// Not modelled: pooling as a pointwise kernel, products as templates (max-autotune), sums of few
+// results in two kernels, several sums of one group.
 
 #include <algorithm>
 #include <cstdint>
@@ -29,6 +29,13 @@ constexpr size_t kMostNodes = 64;        // of a kernel: torch/_inductor/config.
 constexpr size_t kMostConcatenated = 8;  // config.py, max_pointwise_cat_inputs
 
 bool launches(const Node& node) { return op_def(node.op).work != nullptr; }
+
+/// Sums, means and extremes over dimensions: one kernel with what computes their elements.
+bool reduces(const Node& node) {
+  static const OpId reductions[] = {require_op("reduce_mean"), require_op("reduce_sum"),
+                                    require_op("reduce_max"), require_op("reduce_min")};
+  return std::find(std::begin(reductions), std::end(reductions), node.op) != std::end(reductions);
+}
 
 /// FLOPs for each element if Inductor computes the operator element by element.
 std::optional<int64_t> flops_by_element(const Graph& graph, const Node& node) {
@@ -175,16 +182,18 @@ class Grouping {
       if (read >= 0) level = std::max(level, group(read).level);
     }
     const bool view = !launches(node);
-    const bool rows = op_def(node.op).row_fusion.has_value();
+    const bool sums = reduces(node);
+    const bool rows = sums || op_def(node.op).row_fusion.has_value();
     const bool computes = rows || flops_by_element(graph_, node).has_value();
     const bool joins = view || (computes && node.phase != Phase::kOptimizer);
-    const int64_t elements = element_count(graph_.tensor(node.outputs[0]).shape);
+    const TensorId whole = sums ? node.inputs[0] : node.outputs[0];
+    const int64_t elements = element_count(graph_.tensor(whole).shape);
     if (joins && level >= 0) {
       const int32_t common = common_group(node, level, elements, rows);
       if (common >= 0) return common;
     }
     groups_.push_back({.level = view ? level : level + 1,
-                       .elements = joins && !view ? elements : 0,
+                       .elements = joins && !view && !sums ? elements : 0,
                        .has_rows = rows,
                        .phase = node.phase,
                        .counts = node.counts});
@@ -294,7 +303,7 @@ class Compiler {
     int64_t flops = 0;
     for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
       if (launches(*node)) {
-        flops += flops_by_element(graph_, *node).value_or(0);
+        flops += reduces(*node) ? 1 : flops_by_element(graph_, *node).value_or(0);
         kernels.push_back(std::move(*node));
       } else if (outside.at(node->outputs[0]) > 0) {
         const auto base = outside.find(node->inputs[0]);

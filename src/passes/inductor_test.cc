@@ -127,6 +127,34 @@ output h
   EXPECT_EQ(found.bytes[0], 4 * 64 * 256 + 2 * 64 * 256 + 2 * 4 * 64);
 }
 
+TEST(Inductor, SumsWhatItComputes) {
+  // The mean of an activation, alone and beside a reader that needs the mean.
+  const Compiled alone = compiled(R"(input x: fp16[4, 16, 8, 8]
+a = relu(x)
+m = reduce_mean(a) {shape=[4, 16, 1, 1]}
+output m
+)");
+  EXPECT_EQ(alone.ops, (Ops{"fused_pointwise"}));
+  EXPECT_EQ(alone.bytes[0], 2 * 4 * 16 * (64 + 1));
+  const Compiled gated = compiled(R"(input x: fp16[4, 16, 8, 8]
+a = relu(x)
+m = reduce_mean(a) {shape=[4, 16, 1, 1]}
+g = sigmoid(m)
+y = mul(a, g)
+output y
+)");
+  EXPECT_EQ(gated.ops, (Ops{"fused_pointwise", "sigmoid", "mul"}));
+  EXPECT_EQ(gated.bytes[0], 2 * 4 * 16 * (2 * 64 + 1));
+  // What a product made has no group to join.
+  const Compiled product = compiled(R"(input x: fp16[64, 64]
+weight w: fp16[64, 64]
+y = linear(x, w)
+m = reduce_sum(y) {shape=[64, 1]}
+output m
+)");
+  EXPECT_EQ(product.ops, (Ops{"linear", "reduce_sum"}));
+}
+
 TEST(Inductor, KeepsAViewThatOthersRead) {
   const Compiled found = compiled(R"(input x: fp16[64, 64]
 weight w: fp16[64, 64]

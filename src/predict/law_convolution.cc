@@ -164,16 +164,69 @@ LawTime fourier(const Work& w, double size, const Chip& chip) {
                   chip);
 }
 
-/// A window of its own for each channel. Weights' gradients of large windows in 32 bits have no
-/// kernel of their own.
-LawTime depthwise(const Work& w, DType stored, const Chip& chip) {
+/// Seconds of the SMs for so many cycles of one for each element.
+double elements_s(double elements, double cycles, const Chip& chip) {
+  return chip.seconds(chip.units * elements * cycles / chip.sms);
+}
+
+/// Whether cuDNN has the kernel: images stored by pixel, and small windows in FP16
+/// (aten/src/ATen/native/Convolution.cpp, use_cudnn_depthwise).
+bool is_depthwise_of_cudnn(const Work& w, DType stored, bool channels_last, const Chip& chip) {
+  return channels_last ||
+         (stored == DType::kFp16 && w.taps <= chip.laws.convolution.depthwise.plain_taps);
+}
+
+/// Seconds of the lanes for a window of its own for each channel. Weights' gradients of large
+/// windows in 32 bits have no kernel of their own.
+double depthwise_lanes_s(const Work& w, DType stored, bool channels_last, const Chip& chip) {
   const Depthwise& c = chip.laws.convolution.depthwise;
+  // The gradient of a strided window's input visits each of its pixels with all taps.
+  const double outputs =
+      w.groups * w.pixels() * (w.of_input && channels_last ? w.stride * w.stride : 1);
+  if (!w.of_weight && !is_depthwise_of_cudnn(w, stored, channels_last, chip)) {
+    const double pixel = w.of_input ? c.gradient_pixel_cycles : c.pixel_cycles;
+    const double tap = w.of_input ? c.gradient_tap_cycles : c.tap_cycles;
+    return elements_s(outputs, pixel + tap * w.taps, chip);
+  }
   const bool slow = w.of_weight && w.taps > c.slow_taps && element_bytes(stored) == kFp32Bytes;
-  const double reached = slow ? c.slow_reached_share : c.reached_share;
-  const double flops = 2 * w.groups * w.pixels() * w.taps;
-  const double lanes_s = chip.units * flops / (reached * chip.gpu.vector_peak(DType::kFp32));
+  const double reached = slow ? c.slow_reached_share
+                         : channels_last && has_16_bits(stored) && !w.of_input
+                             ? c.half_reached_share
+                             : c.reached_share;
+  return chip.units * 2 * outputs * w.taps / (reached * chip.gpu.vector_peak(DType::kFp32));
+}
+
+LawTime depthwise(const Work& w, DType stored, bool channels_last, const Chip& chip) {
+  const double lanes_s = depthwise_lanes_s(w, stored, channels_last, chip);
   const double start_s = stream_start_s(chip), memory_s = w.bytes / chip.dram_bytes_per_s;
   return {start_s + root_of_squares(lanes_s, memory_s), {}, start_s, memory_s, lanes_s};
+}
+
+/// Gradients of wide groups in 16 bits that are stored by pixel run on lanes, as depthwise windows,
+/// unless kernels of matrix units take whole numbers of the groups.
+bool is_grouped_on_lanes(const Work& w, DType stored, const Chip& chip) {
+  const GroupedByPixel& c = chip.laws.convolution.grouped;
+  return w.groups > 1 && std::fmod(w.groups, c.whole_groups) != 0 && has_16_bits(stored) &&
+         (w.of_weight || w.of_input) && std::max(w.reduced, w.result) > c.widest_gradient;
+}
+
+LawTime grouped_on_lanes(const Work& w, const Chip& chip) {
+  const double flops = 2 * w.groups * w.pixels() * w.taps * w.reduced * w.result;
+  const double lanes_s =
+      chip.units * flops /
+      (chip.laws.convolution.depthwise.reached_share * chip.gpu.vector_peak(DType::kFp32));
+  const double start_s = stream_start_s(chip), memory_s = w.bytes / chip.dram_bytes_per_s;
+  return {start_s + root_of_squares(lanes_s, memory_s), {}, start_s, memory_s, lanes_s};
+}
+
+/// Seconds in which the images and results of groups whose channels do not divide a tile are copied
+/// to a layout with padding, and back.
+double repacking_s(const Work& w, DType stored, const Chip& chip) {
+  const GroupedByPixel& c = chip.laws.convolution.grouped;
+  const double channels = std::max(w.reduced, w.result);
+  if (w.groups == 1 || channels >= c.tile_channels || std::fmod(c.tile_channels, channels) == 0)
+    return 0;
+  return elements_s(w.bytes / element_bytes(stored), c.repacked_cycles, chip);
 }
 
 /// Seconds in which images and results are copied from the layout in which they are stored to the
@@ -285,6 +338,11 @@ LawTime on_matrix_units(const Work& w, const Kernel& kernel, bool channels_last,
                   best.busy};
   // Other kernels read images by pixel.
   if (!channels_last && !reads_by_channel(w, kernel.dtype, chip)) add_conversion(time, w, chip);
+  if (channels_last) {
+    const double seconds = repacking_s(w, kernel.dtype, chip);
+    time.seconds += seconds;
+    time.memory_s += seconds;
+  }
   return time;
 }
 
@@ -298,8 +356,10 @@ LawTime convolution_law(const Kernel& kernel, const Chip& chip, const Conditions
                   : low_precision_law(kernel, chip, conditions);
   }
   const Work work(kernel);
-  if (work.is_depthwise()) return depthwise(work, kernel.dtype, chip);
   const bool channels_last = std::get<Convolution>(kernel.shape).channels_last != 0;
+  if (work.is_depthwise()) return depthwise(work, kernel.dtype, channels_last, chip);
+  if (channels_last && is_grouped_on_lanes(work, kernel.dtype, chip))
+    return grouped_on_lanes(work, chip);
   return single ? on_lanes(work, channels_last, chip)
                 : on_matrix_units(work, kernel, channels_last, chip);
 }

@@ -128,6 +128,90 @@ TEST(ConvolutionLaw, DepthwiseWindowsAreFarFromThePeak) {
   EXPECT_NEAR(law_s(kernel, "H100"), 365e-6, 70e-6);
 }
 
+/// Depthwise windows of square images.
+SizeList depthwise(int64_t batch, int64_t channels, int64_t height, int64_t window,
+                   bool channels_last, int64_t stride = 1) {
+  return {{"batch", batch},           {"in_channels", channels},
+          {"out_channels", channels}, {"height", height},
+          {"window_height", window},  {"groups", channels},
+          {"stride", stride},         {"channels_last", channels_last ? 1 : 0}};
+}
+
+TEST(ConvolutionLaw, DepthwiseWindowsStoredByPixelReachMoreIn16Bits) {
+  // ConvNeXt's and EfficientNet's windows on an H100 (data/measurements, stages: timm_ops).
+  EXPECT_NEAR(law_s(convolution(depthwise(256, 96, 56, 7, true), DType::kFp16), "H100"), 549e-6,
+              80e-6);
+  EXPECT_NEAR(law_s(convolution(depthwise(256, 384, 14, 7, true), DType::kFp16), "H100"), 171e-6,
+              25e-6);
+  EXPECT_NEAR(law_s(convolution(depthwise(128, 480, 14, 5, true), DType::kFp16), "H100"), 44.8e-6,
+              7e-6);
+  // Gradients of inputs do not: 89 us, 16 images in FP16.
+  EXPECT_NEAR(
+      law_s(convolution(depthwise(16, 96, 56, 7, true), DType::kFp16, "conv2d_input_backward"),
+            "H100"),
+      89e-6, 15e-6);
+}
+
+TEST(ConvolutionLaw, PyTorchsDepthwiseKernelsComputeAnAddressForEachElement) {
+  // Stored by channel on an H100 (data/measurements, stages: convs).
+  EXPECT_NEAR(law_s(convolution(depthwise(128, 144, 56, 3, false), DType::kBf16), "H100"), 549e-6,
+              60e-6);
+  EXPECT_NEAR(law_s(convolution(depthwise(64, 672, 14, 5, false), DType::kBf16), "H100"), 146e-6,
+              20e-6);
+  EXPECT_NEAR(law_s(convolution(depthwise(128, 96, 56, 7, false), DType::kBf16), "H100"), 1315e-6,
+              160e-6);
+  EXPECT_NEAR(
+      law_s(convolution(depthwise(64, 384, 14, 7, false), DType::kTf32, "conv2d_input_backward"),
+            "H100"),
+      212e-6, 25e-6);
+  // cuDNN takes small windows in FP16.
+  EXPECT_LT(law_s(convolution(depthwise(128, 144, 56, 3, false), DType::kFp16), "H100"), 300e-6);
+}
+
+TEST(ConvolutionLaw, GradientsOfStridedDepthwiseWindowsVisitEachPixelOfTheInput) {
+  // EfficientNet-B0, 144 channels of 56 x 56 pixels, 5 x 5, both gradients: 556 us on an H100.
+  const SizeList sizes = depthwise(128, 144, 56, 5, true, 2);
+  const auto seconds = [&](const char* op) {
+    return law_s(convolution(sizes, DType::kFp16, op), "H100");
+  };
+  EXPECT_NEAR(seconds("conv2d_input_backward") + seconds("conv2d_weight_backward"), 556e-6, 80e-6);
+}
+
+TEST(ConvolutionLaw, GroupsThatDoNotFillATileAreRepacked) {
+  // RegNetY-3.2GF: 24 groups of 24 channels in FP16, stored by pixel: 708 us on an H100.
+  const auto seconds = [](int64_t groups) {
+    return law_s(convolution({{"batch", 256},
+                              {"in_channels", 576},
+                              {"out_channels", 576},
+                              {"height", 14},
+                              {"groups", groups},
+                              {"channels_last", 1}},
+                             DType::kFp16),
+                 "H100");
+  };
+  EXPECT_NEAR(seconds(24), 708e-6, 180e-6);
+  EXPECT_LT(seconds(36), 300e-6);  // of 16 channels
+}
+
+TEST(ConvolutionLaw, GradientsOfWideGroupsStoredByPixelRunOnLanes) {
+  // RegNetX-3.2GF's 9 groups of 48 channels on an RTX 3090, PyTorch 1.12.
+  const auto ratio = [](int64_t groups, int64_t channels) {
+    SizeList sizes = {{"batch", 384},
+                      {"in_channels", channels},
+                      {"out_channels", channels},
+                      {"height", 14},
+                      {"groups", groups}};
+    const auto seconds = [&] {
+      return law_s(convolution(sizes, DType::kFp16, "conv2d_weight_backward"), "RTX 3090");
+    };
+    const double by_channel = seconds();
+    sizes.push_back({"channels_last", 1});
+    return seconds() / by_channel;
+  };
+  EXPECT_GT(ratio(9, 432), 3);
+  EXPECT_LT(ratio(32, 512), 1);
+}
+
 TEST(ConvolutionWork, StridesBeyondTheWindowSkipLines) {
   SizeList sizes = {{"batch", 1},   {"in_channels", 8},   {"out_channels", 16},
                     {"height", 32}, {"window_height", 1}, {"stride", 2}};

@@ -54,11 +54,19 @@ static bool only_moves(const Kernel& kernel) {
   return kernel.op == stream && kernel.flops == 0;
 }
 
+/// Batch norms in training whose images are stored by pixel, and their gradients.
+static bool norms_a_batch(const Kernel& kernel) {
+  static const OpId ops[] = {require_op("batch_norm"), require_op("batch_norm_backward")};
+  return (kernel.op == ops[0] || kernel.op == ops[1]) && std::get<Stream>(kernel.shape).rows > 1;
+}
+
 LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
-  const double traffic = traffic_s(static_cast<double>(kernel.bytes()), conditions.caches, chip);
+  const bool norm = norms_a_batch(kernel);
+  const double traffic = (norm ? chip.laws.stream.batch_norm_ratio : 1) *
+                         traffic_s(static_cast<double>(kernel.bytes()), conditions.caches, chip);
   const double start = stream_start_s(chip), vector = vector_s(kernel, chip);
   LawTime time{start + std::max(traffic, vector), {}, start, traffic, vector};
-  time.stands_alone = only_moves(kernel);
+  time.stands_alone = norm || only_moves(kernel);
   return time;
 }
 

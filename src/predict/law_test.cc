@@ -27,6 +27,26 @@ TEST(StreamLaw, ColdKernelsTakeAllFromDram) {
   }
 }
 
+TEST(StreamLaw, BatchNormsOfImagesStoredByPixelReadThemTwice) {
+  // EfficientNet-B0 in training on an H100, FP16, batch 128 (data/measurements, stages: timm_ops).
+  const Device h100 = find_device("H100");
+  const auto seconds = [&](const char* op, int64_t channels, int64_t pixels, int64_t reads) {
+    const int64_t bytes = 2 * 128 * channels * pixels;
+    const Kernel kernel{.op = require_op(op),
+                        .shape = Stream{.rows = channels, .elements = 128 * pixels},
+                        .dtype = DType::kFp16,
+                        .read_bytes = 2 * reads * bytes,
+                        .write_bytes = bytes};
+    const LawTime time = stream_law(kernel, Chip(h100, bundled_laws()), {});
+    EXPECT_TRUE(time.stands_alone);
+    return time.seconds;
+  };
+  EXPECT_NEAR(seconds("batch_norm", 96, 112 * 112, 1), 440e-6, 60e-6);
+  EXPECT_NEAR(seconds("batch_norm", 672, 14 * 14, 1), 45e-6, 7e-6);
+  EXPECT_NEAR(seconds("batch_norm_backward", 96, 112 * 112, 2), 669e-6, 70e-6);
+  EXPECT_NEAR(seconds("batch_norm_backward", 480, 14 * 14, 2), 50e-6, 7e-6);
+}
+
 TEST(RowsLaw, ABlockWalksThroughItsRow) {
   // Measured on H100 with PyTorch, BF16: 96 rows of 14336 elements 27.9 us, though they would
   // stream in 2; 8192 rows of 1280 elements 24.5 us (14 of them memory). The law takes both for

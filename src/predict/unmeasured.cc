@@ -10,7 +10,7 @@ namespace tilecast {
 bool is_unmeasured(const Kernel& kernel) {
   const OpDef& op = op_def(kernel.op);
   if (!op.unmeasured) return false;
-  return !kernel.is<Stream>() || find_attribute_def(op, "training") == nullptr;
+  return !kernel.is<Stream>() || find_attribute_def(op, "channels_last") == nullptr;
 }
 
 void mark_unmeasured(const Kernel& kernel, const IntervalConstants& c, KernelTime& time) {

@@ -76,7 +76,13 @@ def group_norm(x, groups, weight=None, bias=None, eps=1e-5, cudnn_enabled=True):
     return aten.native_group_norm(x.contiguous(), weight, bias, batch, channels, x.shape[2:].numel(), groups, eps)[0]
 
 
+def _autocast(tensor):
+    return tensor.to(torch.get_autocast_dtype("cpu")) if tensor is not None and tensor.dtype == torch.float32 else tensor
+
+
 def _cudnn_rnn(mode, x, hidden, cell, params, has_biases, layers, rate, train, bidirectional, batch_first, batches=()):
+    if torch.is_autocast_enabled("cpu"):  # aten/src/ATen/cudnn/AutocastRNN.cpp
+        x, hidden, cell, params = _autocast(x), _autocast(hidden), _autocast(cell), [_autocast(weight) for weight in params]
     per_layer = 4 if has_biases else 2
     size, out_size = hidden.shape[-1] if cell is None else cell.shape[-1], hidden.shape[-1]
     projected = 0 if size == out_size else out_size

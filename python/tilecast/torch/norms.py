@@ -1,7 +1,7 @@
 """Softmax and norms: which dimensions form the rows."""
 import torch
 
-from .pieces import stream, text
+from .pieces import by_pixel, stream, text
 from .writer import dtype_name, row_major
 
 
@@ -144,7 +144,8 @@ def _batch_norm(writer, op):
     channels = (x.shape[1],)
     inputs = [writer.use(t) for t in (x, weight, bias, mean, variance) if t is not None]
     outputs = [y] + [(s, channels, torch.float32) if s is not None and s.elements else None for s in statistics]
-    return writer.node("batch_norm", inputs, outputs, **({"training": 1} if training else {}))
+    layout = {"channels_last": 1} if training and by_pixel(x) else {}
+    return writer.node("batch_norm", inputs, outputs, **({"training": 1} if training else {}), **layout)
 
 
 def _batch_norm_backward(writer, op):
@@ -155,7 +156,8 @@ def _batch_norm_backward(writer, op):
     if weight is None or mean is None or not mean.elements:
         return stream(11)(writer, op)
     outputs = [output if output is not None and output.elements else None for output in op.outputs]
-    return writer.node("batch_norm_backward", [writer.use(t) for t in (dy, x, weight, mean, rstd)], outputs)
+    layout = {"channels_last": 1} if by_pixel(x) else {}
+    return writer.node("batch_norm_backward", [writer.use(t) for t in (dy, x, weight, mean, rstd)], outputs, **layout)
 
 
 TABLE = {

@@ -14,6 +14,13 @@ def _numbers(value):
     return []
 
 
+def by_pixel(view):
+    """Whether images are stored as [b, h, w, c]: None if both layouts are the same bytes."""
+    if len(view.shape) != 4 or view.shape[1] == 1 or view.shape[2] * view.shape[3] == 1:
+        return None
+    return view.stride[1] == 1
+
+
 def operands(op):
     """The tensors that it reads: without the `out=` of a call."""
     named = [value for key, value in op.kwargs.items() if key != "out"]

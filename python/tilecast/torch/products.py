@@ -1,5 +1,5 @@
 """Matrix products, convolutions and attention: which operands are transposed in memory, and which operator of the notation fits."""
-from .pieces import text
+from .pieces import by_pixel, text
 from .tracing import View
 
 
@@ -128,34 +128,27 @@ def _small(attributes):
             and not (key in ("pads", "output_padding") and set(value) == {0})}
 
 
-def _by_pixel(view):
-    """Whether images are stored as [b, h, w, c]: None if both layouts are the same bytes."""
-    if len(view.shape) != 4 or view.shape[1] == 1 or view.shape[2] * view.shape[3] == 1:
-        return None
-    return view.stride[1] == 1
-
-
-def _image(writer, view, by_pixel):
+def _image(writer, view, pixels):
     """An operand in the layout of the kernel: cuDNN's operator copies those in the other one (aten/src/ATen/native/cudnn/Conv_v7.cpp)."""
     name = writer.use(view)
-    return name if by_pixel is None or _by_pixel(view) in (None, by_pixel) else writer.node("copy", [name], [None])
+    return name if pixels is None or by_pixel(view) in (None, pixels) else writer.node("copy", [name], [None])
 
 
 def convolution(writer, op):
     x, weight, bias, *form = op.args
     out = op.outputs[0]
     name, attributes = _convolution(x, weight, *form)
-    by_pixel = _by_pixel(out)
-    inputs = [_image(writer, x, by_pixel), writer.use(weight)] + ([writer.use(bias)] if bias is not None else [])
-    writer.node(name, inputs, [out], **_small(attributes), **({"channels_last": 1} if by_pixel else {}))
+    pixels = by_pixel(out)
+    inputs = [_image(writer, x, pixels), writer.use(weight)] + ([writer.use(bias)] if bias is not None else [])
+    writer.node(name, inputs, [out], **_small(attributes), **({"channels_last": 1} if pixels else {}))
 
 
 def convolution_backward(writer, op):
     dy, x, weight, bias_sizes, *form, mask = op.args
     name, attributes = _convolution(x, weight, *form)
-    by_pixel = _by_pixel(x) or _by_pixel(weight) or False
-    inputs = [_image(writer, dy, by_pixel), _image(writer, x, by_pixel), writer.use(weight)]
-    layout = {"channels_last": 1} if by_pixel else {}
+    pixels = by_pixel(x) or by_pixel(weight) or False
+    inputs = [_image(writer, dy, pixels), _image(writer, x, pixels), writer.use(weight)]
+    layout = {"channels_last": 1} if pixels else {}
     dx, dw, db = (output if wanted else None for output, wanted in zip(op.outputs, mask))
     if dx is not None:
         writer.node(f"{name}_input_backward", inputs, [dx], **_small(attributes), **layout)
