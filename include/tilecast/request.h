@@ -179,9 +179,9 @@ struct Parallel {
   /// Id, alias or file of a cluster; "": one node of the GPU.
   std::string cluster;
   std::optional<int64_t> nodes;  ///< default: as few as hold all ranks
-  /// Expert-parallel ranks, which share the experts. Training: they are among the data-parallel
-  /// ranks. Text generation: among the tp · dp ranks of a stage; the others of these divide each
-  /// expert (tp · dp / ep).
+  /// Expert-parallel ranks, which share the experts. Training: they are among the data- and
+  /// context-parallel ranks. Text generation: among the tp · dp ranks of a stage; the others of
+  /// these divide each expert (tp · dp / ep).
   int64_t ep = 1;
   int64_t cp = 1;  ///< context-parallel ranks, which share each sequence
   /// Sequences of one micro-batch; default: what `batch` and `microbatches` give.
@@ -195,8 +195,8 @@ struct Parallel {
   /// Exchanges of experts run beside another micro-batch's passes.
   bool moe_comm_overlap = false;
   TokenDispatcher token_dispatcher = TokenDispatcher::kAllToAll;
-  /// Tensor-parallel ranks that divide each expert: `tp` (the default), or 1: experts are spread
-  /// over data- and tensor-parallel ranks.
+  /// Ranks that divide each expert, among the data- and tensor-parallel ones. Default: the
+  /// tensor-parallel ranks. Where they are others, each rank sends tokens of its own.
   std::optional<int64_t> expert_tp;
   /// Tensor-parallel ranks divide a vocabulary that is padded to a multiple of this number times
   /// `tp`. Megatron-LM's option and default.
@@ -339,6 +339,14 @@ struct Request {
   std::optional<CrossEntropy> cross_entropy;
   /// Of training with `dtype` fp8; default: delayed, as Transformer Engine.
   std::optional<Fp8Recipe> fp8_recipe;
+  /// Of training with `dtype` fp8 or fp4: layers whose products stay in 16 bits, the first and the
+  /// last ones.
+  int64_t bf16_start_layers = 0, bf16_end_layers = 0;
+  /// Of training with `dtype` fp8: transposed copies of the weights stay in memory; else the
+  /// backward pass makes them.
+  bool transpose_cache = true;
+  /// Tokens of each sequence of those that fill a row of `seq` tokens; default: a row is one.
+  std::optional<int64_t> packed_length;
   Checkpointing checkpointing = Checkpointing::kNone;
   /// What selective checkpointing computes again, names separated by commas; "": core_attn.
   std::string recompute_modules;

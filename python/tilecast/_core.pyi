@@ -3283,6 +3283,10 @@ class ForecastKeywords(TypedDict, total=False):
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3410,6 +3414,10 @@ class CompareGpusKeywords(TypedDict, total=False):
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3539,6 +3547,10 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3668,6 +3680,10 @@ class PowerTimelineKeywords(TypedDict, total=False):
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3797,6 +3813,10 @@ class StepOperationsKeywords(TypedDict, total=False):
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3926,6 +3946,10 @@ class OccupancyKeywords(TypedDict, total=False):
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -4060,6 +4084,10 @@ class CompareKeywords(TypedDict, total=False):
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None

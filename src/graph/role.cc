@@ -40,6 +40,8 @@ constexpr RoleInfo kRoles[] = {
      "another rank computes it; a segment: what a part of a model receives or computes again"},
     {Role::kVision, "vision", kOfSegments, kAnyOp,
      "of a vision tower beside a language model: not quantized"},
+    {Role::kSixteenBits, "sixteen_bits", kOfSegments, kAnyOp,
+     "layers that multiply in 16 bits where training in fewer leaves out the first and the last"},
 };
 
 const RoleInfo* info_of(Role role) {

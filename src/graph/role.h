@@ -31,6 +31,7 @@ enum class Role : uint8_t {
   kReceived,
   // Roles of segments.
   kVision,
+  kSixteenBits,
 };
 
 /// Things that can have a role.

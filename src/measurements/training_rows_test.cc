@@ -56,7 +56,10 @@ TEST(TrainingRows, TunedRunsHaveTheirLayoutAndOverlaps) {
       "nvidia-h100-sxm5-80gb,8,pretraining,a/b,,bf16,,32,1,4096,,2,4,1,,1,9,,,\n"
       "nvidia-h100-sxm5-80gb,16,pretraining,Qwen/Qwen3-30B-A3B,,fp8,mxfp8,32,1,4096,,1,1,1,,16,9,,,"
       "hybridep\n"
-      "nvidia-h100-sxm5-80gb,8,pretraining,openai/gpt-oss-120b,,bf16,,32,1,4096,,1,1,1,,8,9,mlp,,"
+      "nvidia-h100-sxm5-80gb,8,pretraining,deepseek-ai/"
+      "DeepSeek-V3,,bf16,,32,1,4096,,1,1,1,,8,9,,,\n"
+      "nvidia-h100-sxm5-80gb,8,pretraining,openai/"
+      "gpt-oss-120b,,bf16,,32,1,4096,,1,1,1,,8,9,shared_experts,,"
       "\n");
   ASSERT_EQ(set.models.size(), 3u);
   EXPECT_EQ(option(set.models[0], "dp"), "16");
@@ -67,11 +70,13 @@ TEST(TrainingRows, TunedRunsHaveTheirLayoutAndOverlaps) {
   EXPECT_EQ(option(set.models[0], "num-layers-per-virtual-pipeline-stage"), "3");
   EXPECT_EQ(option(set.models[0], "fp8-recipe"), "tensorwise");
   EXPECT_EQ(option(set.models[1], "lora-rank"), "32");
+  EXPECT_EQ(option(set.models[1], "packed-sequence-length"), "256");
+  EXPECT_EQ(option(set.models[0], "packed-sequence-length"), "");
   EXPECT_EQ(option(set.models[1], "lora-targets"), "q_proj,k_proj,v_proj");
   EXPECT_EQ(option(set.models[0], "moe-token-dispatcher-type"), "");
   EXPECT_EQ(option(set.models[2], "moe-token-dispatcher-type"), "flex");
   EXPECT_EQ(option(set.models[2], "fp8-recipe"), "mxfp8");
-  EXPECT_EQ(set.unmatched.size(), 2u);
+  EXPECT_EQ(set.unmatched.size(), 3u);
 }
 
 TEST(TrainingRows, DegreesAreCounts) {
@@ -107,6 +112,7 @@ TEST(TrainingRows, PeaksHaveTheSetUpOfTheirArguments) {
   EXPECT_EQ(option(set.models[1], "attention"), "eager");
   EXPECT_EQ(option(m, "num-layers-per-virtual-pipeline-stage"), "2");
   EXPECT_EQ(option(m, "recompute-modules"), "moe_act");
+  EXPECT_EQ(option(m, "expert-tensor-parallel-size"), "") << "as tp";
   EXPECT_EQ(option(m, "cross-entropy"), "compiled");
   EXPECT_EQ(option(m, "make-vocab-size-divisible-by"), "64");
   EXPECT_EQ(option(m, "sequence-parallel"), "on");

@@ -66,6 +66,14 @@ Kernel attention_kernel(const OpContext& context, const AttentionSizes& s) {
   return kernel;
 }
 
+/// As a kernel for sequences of varying length takes them: each row holds some.
+AttentionSizes packed(AttentionSizes s, int64_t sequences) {
+  s.batch = checked_multiply(s.batch, sequences);
+  s.queries = ceil_divide(s.queries, sequences);
+  s.keys = ceil_divide(s.keys, sequences);
+  return s;
+}
+
 // attention: q [b, s, heads, d], k [b, t, kv heads, d], v [b, t, kv heads, e] → [b, s, heads, e].
 AttentionSizes attention_sizes(const OpContext& context) {
   const Shape& q = context.input(0).shape;
@@ -98,7 +106,8 @@ std::vector<TensorSpec> infer_attention(const OpContext& context) {
 }
 
 void work_attention(const OpContext& context, std::vector<Kernel>& kernels) {
-  kernels.push_back(attention_kernel(context, attention_sizes(context)));
+  kernels.push_back(
+      attention_kernel(context, packed(attention_sizes(context), context.integer("sequences"))));
 }
 
 void backward_attention(GradientBuilder& g, const Node& node) {
@@ -123,7 +132,8 @@ std::vector<TensorSpec> infer_attention_backward(const OpContext& context) {
 /// Five products instead of two: the scores are recomputed, then come the gradients of v, scores, q
 /// and k.
 void work_attention_backward(const OpContext& context, std::vector<Kernel>& kernels) {
-  Kernel kernel = attention_kernel(context, attention_sizes(context));
+  Kernel kernel =
+      attention_kernel(context, packed(attention_sizes(context), context.integer("sequences")));
   std::get<Attention>(kernel.shape).backward = true;
   kernel.flops = checked_multiply(kernel.flops, 5) / 2;
   for (size_t i = 3; i < context.input_count(); ++i)
@@ -178,6 +188,10 @@ void work_cached_attention(const OpContext& context, std::vector<Kernel>& kernel
 
 std::vector<OpDef> attention_ops() {
   const AttributeDef causal = causal_attribute(), window = window_attribute();
+  const AttributeDef sequences{.name = "sequences",
+                               .doc = "of equal length in each row, which do not see each other",
+                               .default_value = int64_t{1},
+                               .min = 1};
   return {
       {.name = "attention",
        .doc =
@@ -187,7 +201,7 @@ std::vector<OpDef> attention_ops() {
        .onnx = "Attention",
        .min_inputs = 3,
        .max_inputs = 3,
-       .attributes = {causal, window},
+       .attributes = {causal, window, sequences},
        .infer = infer_attention,
        .work = work_attention,
        .backward = backward_attention,
@@ -202,7 +216,7 @@ std::vector<OpDef> attention_ops() {
        .onnx = "",
        .min_inputs = 6,
        .max_inputs = 6,
-       .attributes = {causal, window},
+       .attributes = {causal, window, sequences},
        .infer = infer_attention_backward,
        .work = work_attention_backward,
        .sizes = attention_sizes_by_name(false),

@@ -61,40 +61,6 @@ std::vector<TensorSpec> infer_copied(const OpContext& context) {
            .view = true}};
 }
 
-/// What the busiest rank gets, where the mean rank gets `mean`.
-int64_t of_busiest(const OpContext& context, int64_t mean) {
-  return ceil_divide(checked_multiply(mean, context.integer("busiest_percent")), int64_t{100});
-}
-
-/// Rows that the experts of a rank get, for each of the rank's own tokens.
-int64_t rows_of_token(const OpContext& context) {
-  return context.integer(context.integer("copies") == 1 ? "top_k" : "ranks");
-}
-
-/// expert_dispatch: the rank gets the tokens of all ranks that have one of its experts, in the
-/// shape [ranks · b, …]; expert_combine is the reverse.
-std::vector<TensorSpec> infer_dispatched(const OpContext& context) {
-  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
-  if (spec.shape.empty()) context.fail("expected rows of tokens, found a scalar");
-  spec.shape[0] = checked_multiply(spec.shape[0], rows_of_token(context));
-  // Each token is sent to the ranks of its experts, not to all.
-  const int64_t ranks = context.integer("ranks"), top_k = context.integer("top_k");
-  if (context.integer("copies") == 0 && top_k < ranks) {
-    const int64_t all = checked_multiply(tensor_bytes(context.input(0)), ranks);
-    const int64_t sent = checked_multiply(tensor_bytes(context.input(0)), top_k);
-    spec.stored_bytes = std::min(all, of_busiest(context, sent));
-  }
-  return {spec};
-}
-
-std::vector<TensorSpec> infer_combined(const OpContext& context) {
-  TensorSpec spec{.shape = context.input(0).shape, .dtype = context.input(0).dtype};
-  if (spec.shape.empty() || spec.shape[0] % rows_of_token(context) != 0)
-    context.fail("the tokens of all ranks are no multiple of their number");
-  spec.shape[0] /= rows_of_token(context);
-  return {spec};
-}
-
 /// The larger of input and output counts as the buffer, as in NCCL's tests.
 void work_collective(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t ranks = context.integer("ranks");
@@ -115,31 +81,6 @@ void work_ring_exchange(const OpContext& context, std::vector<Kernel>& kernels) 
   constexpr int64_t kEnds = 2;
   Kernel kernel{.shape = Collective{element_count(in.shape), kEnds}, .dtype = in.dtype};
   kernel.read_bytes = kernel.write_bytes = tensor_bytes(in);
-  kernels.push_back(kernel);
-}
-
-/// Copies of a token that are sent to its experts. DeepEP's kernels send one to a rank, whatever
-/// the number of its experts there; an all-to-all sends rows in the order of experts, `top_k` of
-/// them.
-int64_t copies_sent(const OpContext& context) {
-  const int64_t top_k = context.integer("top_k");
-  const bool once = context.integer("num_experts") > 0 || context.integer("copies") == 1;
-  return once ? std::min(top_k, context.integer("ranks")) : top_k;
-}
-
-/// Tokens that the rank's sequences send to experts. All ranks wait for the one that gets most.
-void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels) {
-  const int64_t ranks = context.integer("ranks");
-  if (ranks == 1) return;
-  const int64_t copies = copies_sent(context);
-  const Tensor &in = context.input(0), &out = context.output(0);
-  const bool dispatch = element_count(in.shape) < element_count(out.shape);
-  const Tensor& own = dispatch ? in : out;
-  const int64_t elements = of_busiest(context, checked_multiply(element_count(own.shape), copies));
-  Kernel kernel{.shape = Collective{elements, ranks}, .dtype = in.dtype};
-  kernel.read_bytes = of_busiest(context, checked_multiply(tensor_bytes(own), copies));
-  kernel.write_bytes = kernel.read_bytes;
-  kernel.host.waits = context.integer("counts_awaited") != 0;
   kernels.push_back(kernel);
 }
 
@@ -174,16 +115,6 @@ void backward_scatter(GradientBuilder& g, const Node& node) {
 void backward_context_gather(GradientBuilder& g, const Node& node) {
   backward_through(g, node, "context_reduce_scatter");
 }
-/// The numbers are known by then.
-void backward_dispatch(GradientBuilder& g, const Node& node) {
-  Node known = node;
-  std::erase_if(known.attributes, [](const Attribute& a) { return a.name == "counts_awaited"; });
-  backward_through(g, known, "expert_combine");
-}
-void backward_combine(GradientBuilder& g, const Node& node) {
-  backward_through(g, node, "expert_dispatch");
-}
-
 std::vector<SizeDef> collective_sizes() {
   std::vector<SizeDef> sizes = row_sizes();
   sizes.push_back({.name = "ranks", .doc = "that take part"});
@@ -207,25 +138,6 @@ AttributeDef ranks_attribute() {
 std::vector<AttributeDef> along_dimension() {
   return {ranks_attribute(),
           {.name = "dim", .doc = "the dimension", .default_value = int64_t{0}, .min = 0}};
-}
-
-std::vector<AttributeDef> of_experts() {
-  return {ranks_attribute(),
-          {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1},
-          flag_attribute("own_rows", "1: tensor-parallel ranks exchange rows of their own"),
-          flag_attribute("counts_awaited",
-                         "1: the host waits for the numbers of tokens, which buffers depend on"),
-          flag_attribute("copies",
-                         "1: the experts get a row for each token and expert of theirs, "
-                         "as many as the mean rank; 0: a row for each token"),
-          {.name = "num_experts",
-           .doc = "on all ranks; kernels send a token to a rank once. 0: a copy for each expert",
-           .default_value = int64_t{0},
-           .min = 0},
-          {.name = "busiest_percent",
-           .doc = "tokens of the rank whose experts get most, over the mean of the ranks",
-           .default_value = int64_t{100},
-           .min = 100}};
 }
 
 OpDef collective(OpDef op) {
@@ -331,24 +243,6 @@ std::vector<OpDef> collective_ops() {  // NOLINT(readability-function-size): a t
        .infer = infer_same,
        .work = work_ring_exchange,
        .example = "x: bf16[2, 64, 8, 128] {ranks=4}"},
-      {.name = "expert_dispatch",
-       .doc = "tokens to the ranks that have their experts: [b, …] to [ranks · b, …]",
-       .aten = "c10d::alltoall_",
-       .attributes = of_experts(),
-       .infer = infer_dispatched,
-       .work = work_expert_exchange,
-       .backward = backward_dispatch,
-       .shard = shard_dispatch,
-       .example = "x: bf16[64, 256] {ranks=4, top_k=2}"},
-      {.name = "expert_combine",
-       .doc = "the experts' results back to the ranks of the tokens: [ranks · b, …] to [b, …]",
-       .aten = "c10d::alltoall_",
-       .attributes = of_experts(),
-       .infer = infer_combined,
-       .work = work_expert_exchange,
-       .backward = backward_combine,
-       .shard = shard_like_first,
-       .example = "x: bf16[64, 256] {ranks=4, top_k=2}"},
   };
 }
 

@@ -117,7 +117,8 @@ std::optional<GroupedExperts> grouped_layer(const OpContext& context) {
                         .biased = context.integer("biased") != 0,
                         .clamped = context.integer("clamped") != 0,
                         .counts_awaited = sizes.ranks == 1,
-                        .own_tokens = sizes.tokens / sizes.ranks};
+                        .own_tokens = sizes.tokens / sizes.ranks / context.integer("tensor_ranks"),
+                        .tensor_ranks = context.integer("tensor_ranks")};
 }
 
 void work_experts(const OpContext& context, std::vector<Kernel>& kernels) {
@@ -334,6 +335,10 @@ std::vector<OpDef> expert_ops() {  // NOLINT(readability-function-size): a table
        .min = 1},
       flag_attribute("own_rows",
                      "1: tensor-parallel ranks have whole experts and rows of their own"),
+      {.name = "tensor_ranks",
+       .doc = "ranks that divide each expert, where they have rows of their own",
+       .default_value = int64_t{1},
+       .min = 1},
       flag_attribute("partial", "1: results are summed over tensor-parallel ranks"),
       flag_attribute("keeps", "1: the second output is what the backward pass reads"),
       flag_attribute("frozen", "1: the experts' weights get no gradient"),

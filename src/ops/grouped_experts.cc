@@ -18,6 +18,7 @@ constexpr int64_t kTileRows = 128;
 /// on an H100 (data/measurements, kernels.csv, sort_ids).
 constexpr int kSortKernels = 12;
 constexpr int64_t kIdBytes = 8;
+constexpr int64_t kBitsPerByte = 8;
 
 /// Limit for one kernel that stands for many. A rank has fewer experts in all configs.
 constexpr int64_t kMostLaunches = 1 << 16;
@@ -40,11 +41,12 @@ class Layer {
         reduced_(layer.dtype == DType::kBf16 && !layer.fused ? padded_ / experts_
                                                              : ceil_divide(rows_, experts_)),
         size_(ceil_divide(dtype_bits(layer.dtype), 8)),
-        multiplied_size_(in_8_bits() ? 1 : size_) {}
+        multiplied_bits_(
+            dtype_bits(is_narrow() ? scheme_info(layer.scheme).weight_dtype : layer.dtype)) {}
 
   int64_t up_columns() const { return checked_multiply(layer_.gated ? 2 : 1, layer_.ffn_dim); }
 
-  /// [rows, k] x [k, n] of each row's expert. In 8 bits, the rows are cast first, in two layouts:
+  /// [rows, k] x [k, n] of each row's expert. In few bits, the rows are cast first, in two layouts:
   /// another product reads them transposed.
   void product(int64_t n, int64_t k) {
     cast(k);
@@ -154,10 +156,11 @@ class Layer {
   void sum() { sum_to(layer_.tokens); }
   void sum_to(int64_t tokens) {
     const int64_t columns = checked_multiply(tokens, layer_.hidden_dim);
+    const int64_t rows = rows_ / layer_.tensor_ranks;
     kernels_.push_back({.shape = Stream{.elements = columns},
                         .dtype = layer_.dtype,
-                        .flops = checked_multiply(rows_, layer_.hidden_dim),
-                        .read_bytes = row_bytes(layer_.hidden_dim),
+                        .flops = checked_multiply(rows, layer_.hidden_dim),
+                        .read_bytes = checked_product({rows, layer_.hidden_dim, size_}),
                         .write_bytes = checked_multiply(columns, size_)});
   }
 
@@ -191,12 +194,12 @@ class Layer {
 
   /// Rows, one for each expert of a token, from the rank's own tokens.
   void spread() {
-    const int64_t elements = checked_multiply(rows_, layer_.hidden_dim);
+    const int64_t elements = checked_multiply(rows_ / layer_.tensor_ranks, layer_.hidden_dim);
     kernels_.push_back(
         {.shape = Stream{.elements = elements},
          .dtype = layer_.dtype,
          .read_bytes = checked_product({layer_.own_tokens, layer_.hidden_dim, size_}),
-         .write_bytes = row_bytes(layer_.hidden_dim)});
+         .write_bytes = checked_multiply(elements, size_)});
   }
 
   /// Kernels over the rows of each expert in turn, with bytes for each element.
@@ -217,14 +220,14 @@ class Layer {
                           .write_bytes = checked_multiply(rows_, kIdBytes)});
   }
 
-  bool in_8_bits() const { return layer_.scheme != QuantScheme::kNone; }
+  bool is_narrow() const { return layer_.scheme != QuantScheme::kNone; }
 
  private:
   /// One kernel has the products of all experts.
   bool is_grouped() const { return layer_.dtype == DType::kBf16 && !layer_.fused; }
 
   void cast(int64_t columns) {
-    if (!in_8_bits()) return;
+    if (!is_narrow()) return;
     const int64_t layouts = layer_.frozen ? 1 : 2;
     // Each expert's rows have a scale of their own, found first: Transformer Engine's
     // split_quantize joins the casts only where scales are known before.
@@ -235,10 +238,15 @@ class Layer {
                    .flops = elements,
                    .read_bytes = checked_multiply(elements, size_)};
     Kernel cast = maximum;
-    cast.write_bytes = checked_product({layouts, elements, multiplied_size_});
+    // NVFP4's transposed copies are transformed first, by a kernel of their own (fp4_cast).
+    const bool apart = layer_.scheme == QuantScheme::kFp4;
+    const int64_t written = layer_.scheme == QuantScheme::kFp4
+                                ? scheme_bytes(layer_.scheme, elements, layer_.dtype)
+                                : elements;
+    cast.write_bytes = checked_multiply(apart ? 1 : layouts, written);
     for (int64_t i = 0; i < tensors; ++i) {
       if (layer_.scaled_first) kernels_.push_back(maximum);
-      kernels_.push_back(cast);
+      for (int64_t k = 0; k < (apart ? layouts : 1); ++k) kernels_.push_back(cast);
     }
   }
 
@@ -252,11 +260,11 @@ class Layer {
 
   void add_product(Kernel& kernel) {
     kernel.scheme = layer_.scheme;
-    kernel.quantized_input = in_8_bits();
+    kernel.quantized_input = is_narrow();
     if (const Gemm& gemm = std::get<Gemm>(kernel.shape); gemm.batched && !is_grouped())
       kernel.host.launches = static_cast<int32_t>(std::min<int64_t>(gemm.batch, kMostLaunches));
     // Products in 8 bits multiply rows of both operands: copies are transposed.
-    if (auto& gemm = std::get<Gemm>(kernel.shape); in_8_bits()) {
+    if (auto& gemm = std::get<Gemm>(kernel.shape); is_narrow()) {
       gemm.trans_a = 0;
       gemm.trans_b = 1;
     }
@@ -267,10 +275,10 @@ class Layer {
     return checked_multiply(checked_multiply(rows_, columns), size_);
   }
   int64_t multiplied_bytes(int64_t columns) const {
-    return checked_multiply(checked_multiply(rows_, columns), multiplied_size_);
+    return checked_product({rows_, columns, multiplied_bits_}) / kBitsPerByte;
   }
   int64_t bytes_of(double elements) const {
-    return at_least_one(elements * static_cast<double>(multiplied_size_));
+    return at_least_one(elements * static_cast<double>(multiplied_bits_) / kBitsPerByte);
   }
   int64_t flops(int64_t n, int64_t k) const {
     return at_least_one(2 * layer_.assignments * static_cast<double>(checked_multiply(n, k)));
@@ -279,14 +287,14 @@ class Layer {
   const GroupedExperts& layer_;
   std::vector<Kernel>& kernels_;
   int64_t rows_, experts_, padded_, reduced_, size_;
-  int64_t multiplied_size_;  ///< bytes of an element that is multiplied
+  int64_t multiplied_bits_;  ///< of an element that is multiplied
 };
 
 /// Rows padded for products in 8 bits (Fp8Padding), and sorted again after an all-to-all. The same
 /// kernels the other way.
 void order(const GroupedExperts& layer, Layer& l) {
   if (layer.sorted_again) l.stream(layer.hidden_dim, 1, 1);
-  if (l.in_8_bits()) l.stream(layer.hidden_dim, 1, 1);
+  if (l.is_narrow()) l.stream(layer.hidden_dim, 1, 1);
 }
 
 // Megatron-LM 0.16 with moe_permute_fusion: token_dispatcher.py, experts.py (TEGroupedMLP),

@@ -34,7 +34,8 @@ struct GroupedExperts {
   bool clamped = false;
   /// The host waits for the numbers of tokens before the first product.
   bool counts_awaited = false;
-  int64_t own_tokens = 0;  ///< of the rank, where `tokens` are those of all that send to it
+  int64_t own_tokens = 0;    ///< of the rank, where `tokens` are those of all that send to it
+  int64_t tensor_ranks = 1;  ///< that divide each expert, and gather each other's rows
 };
 
 /// Throws Error{kInput} where sizes overflow, as the next two.

@@ -27,7 +27,7 @@ void add_traffic(Kernel& kernel, const OpContext& context) {
 
 // The families that make up the table, one file each.
 std::vector<OpDef> matmul_ops();
-std::vector<OpDef> fp8_ops();
+std::vector<OpDef> low_precision_ops();
 std::vector<OpDef> quantization_ops();
 std::vector<OpDef> attention_ops();
 std::vector<OpDef> transformer_ops();
@@ -36,6 +36,7 @@ std::vector<OpDef> expert_ops();
 std::vector<OpDef> embedding_bag_ops();
 std::vector<OpDef> embedding_table_ops();
 std::vector<OpDef> collective_ops();
+std::vector<OpDef> expert_exchange_ops();
 std::vector<OpDef> convolution_ops();
 std::vector<OpDef> image_ops();
 std::vector<OpDef> pointwise_ops();
@@ -61,7 +62,7 @@ const std::vector<OpDef>& op_table() {
   static const std::vector<OpDef> table = [] {
     std::vector<OpDef> all;
     for (std::vector<OpDef> (*family)() : {matmul_ops,
-                                           fp8_ops,
+                                           low_precision_ops,
                                            quantization_ops,
                                            attention_ops,
                                            transformer_ops,
@@ -69,6 +70,7 @@ const std::vector<OpDef>& op_table() {
                                            expert_ops,
                                            embedding_bag_ops,
                                            collective_ops,
+                                           expert_exchange_ops,
                                            convolution_ops,
                                            image_ops,
                                            pointwise_ops,

@@ -7,6 +7,7 @@
 #include "passes/passes.h"
 #include "passes/recompute.h"
 #include "passes/stage.h"
+#include "passes/sublayers.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -49,12 +50,13 @@ void backward_of_node(GradientBuilder& g, const Node& node) {
 /// backward pass (Korthikanti et al. 2022, section 4.2.2). Megatron does so beside the product for
 /// the gradient of the input (tensor_parallel/layers.py,
 /// LinearWithGradAccumulationAndAsyncCommunication), so that it takes memory but no time.
-/// Casts of it to 8 bits are made again too.
+/// Casts of it to fewer bits are made again too.
 void gather_again(GradientBuilder& g, Node& gather, std::vector<Node>& readers) {
-  const OpId fp8_cast = require_op("fp8_cast");
+  const OpId fp8_cast = require_op("fp8_cast"), fp4_cast = require_op("fp4_cast");
   std::vector<Node> again = {gather};
   for (const Node& node : readers) {
-    if (node.op == fp8_cast && node.inputs[0] == gather.outputs[0]) again.push_back(node);
+    if ((node.op == fp8_cast || node.op == fp4_cast) && node.inputs[0] == gather.outputs[0])
+      again.push_back(node);
   }
   for (Node& node : again) node.counts = Counts::kMemoryOnly;
   const std::vector<Node> copies = recompute(g, again).copies;
@@ -68,47 +70,11 @@ void gather_again(GradientBuilder& g, Node& gather, std::vector<Node>& readers) 
   gather.outputs = copies[0].outputs;
 }
 
-bool is_norm(const Node& node) {
-  static const OpId layer_norm = require_op("layer_norm"), rms_norm = require_op("rms_norm");
-  return node.op == layer_norm || node.op == rms_norm;
-}
-
 /// Between the projections: step by step, or one fused kernel.
 bool is_attention(const Node& node) {
   static const OpId fused = require_op("attention");
   return node.attention_core || node.op == fused;
 }
-
-/// Nodes of a body in its order, and which of them lead to which.
-class BodyOrder {
- public:
-  explicit BodyOrder(const std::vector<Node>& body) : body_(body) {
-    for (size_t i = 0; i < body.size(); ++i) {
-      for (const TensorId id : body[i].outputs) makers_[id] = i;
-    }
-  }
-
-  /// Marks what makes the inputs of the node, and so on up to nodes where `stops` holds, which are
-  /// marked too.
-  template <class Stops>
-  void mark_sources(const Node& node, std::vector<bool>& marked, const Stops& stops) const {
-    std::vector<const Node*> open = {&node};
-    while (!open.empty()) {
-      const Node& reader = *open.back();
-      open.pop_back();
-      for (const TensorId id : reader.inputs) {
-        const auto maker = makers_.find(id);
-        if (maker == makers_.end() || marked[maker->second]) continue;
-        marked[maker->second] = true;
-        if (!stops(body_[maker->second])) open.push_back(&body_[maker->second]);
-      }
-    }
-  }
-
- private:
-  const std::vector<Node>& body_;
-  std::map<TensorId, size_t> makers_;
-};
 
 /// What makes attention's queries, keys and values from latent vectors (MLA): all between the last
 /// norms before it and its core.
@@ -134,11 +100,13 @@ std::vector<Node> latent_up_of(const std::vector<Node>& body) {
 /// (Megatron-LM's CheckpointWithoutOutput).
 class ModulesAgain {
  public:
-  ModulesAgain(GradientBuilder& g, const std::vector<Node>& body, const RecomputedModules& modules)
+  /// `whole`: nodes that run again with their sublayer.
+  ModulesAgain(GradientBuilder& g, const std::vector<Node>& body, const RecomputedModules& modules,
+               const std::vector<bool>& whole)
       : g_(g) {
     if (modules.norms) {
-      for (const Node& node : body) {
-        if (is_norm(node)) add(node);
+      for (size_t i = 0; i < body.size(); ++i) {
+        if (is_norm(body[i]) && !whole[i]) add(body[i]);
       }
     }
     if (modules.latent_up) {
@@ -206,22 +174,48 @@ void backward_with_second_run(GradientBuilder& g, Graph& graph, const std::vecto
   remove_unneeded(graph, run);
 }
 
+/// The same of a sublayer. Megatron-LM's checkpoint runs all of it again, also what no gradient
+/// reads (tensor_parallel/random.py, CheckpointFunction).
+void backward_with_whole_second_run(GradientBuilder& g, const std::vector<Node>& nodes) {
+  const Recomputed run = recompute(g, nodes);
+  for (auto node = run.copies.rbegin(); node != run.copies.rend(); ++node)
+    backward_of_node(g, *node);
+}
+
+/// Nodes of sublayers that run again as a whole.
+std::vector<bool> whole_sublayers(const std::vector<Node>& body, const RecomputedModules& modules) {
+  std::vector<bool> whole(body.size(), false);
+  if (!modules.mlp && !modules.experts) return whole;
+  const std::vector<Sublayer> kinds = sublayers_of(body);
+  for (size_t i = 0; i < body.size(); ++i)
+    whole[i] = (kinds[i] == Sublayer::kMlp && modules.mlp) ||
+               (kinds[i] == Sublayer::kExperts && modules.experts);
+  return whole;
+}
+
 void backward_of_body(GradientBuilder& g, Graph& graph, const Segment& segment,
                       Checkpointing checkpointing, const RecomputedModules& modules) {
   // Copies: adding nodes may move them.
   const auto first = graph.nodes.begin() + segment.first_node;
   const std::vector<Node> nodes(first, first + segment.node_count);
   const bool selects = checkpointing == Checkpointing::kSelective && !segment.carries.empty();
-  ModulesAgain again(g, nodes, selects ? modules : RecomputedModules{});
+  const RecomputedModules chosen = selects ? modules : RecomputedModules{};
+  const std::vector<bool> whole = whole_sublayers(nodes, chosen);
+  ModulesAgain again(g, nodes, chosen, whole);
   if (checkpointing == Checkpointing::kNone || segment.carries.empty())
     return backward_of(g, nodes, again);
   if (checkpointing == Checkpointing::kFull) return backward_with_second_run(g, graph, nodes);
   for (size_t end = nodes.size(); end > 0;) {
     size_t begin = end - 1;
-    while (begin > 0 && nodes[begin - 1].attention_core == nodes[end - 1].attention_core) --begin;
+    while (begin > 0 && nodes[begin - 1].attention_core == nodes[end - 1].attention_core &&
+           whole[begin - 1] == whole[end - 1])
+      --begin;
     std::vector<Node> run(nodes.begin() + static_cast<std::ptrdiff_t>(begin),
                           nodes.begin() + static_cast<std::ptrdiff_t>(end));
-    if (run.front().attention_core && modules.attention) {
+    if (whole[begin]) {
+      for (Node& node : run) again.prepare(node);
+      backward_with_whole_second_run(g, run);
+    } else if (run.front().attention_core && modules.attention) {
       for (Node& node : run) again.prepare(node);
       backward_with_second_run(g, graph, run);
     } else {

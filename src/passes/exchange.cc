@@ -60,6 +60,23 @@ int64_t busiest_percent(const Graph& graph, const std::vector<TensorId>& inputs,
   return std::max<int64_t>(100, std::llround(100 * share));
 }
 
+/// Ranks with tokens of their own have a part of each expert; `shard` divides it no further.
+void divide_each_expert(Graph& graph, int64_t ranks) {
+  std::erase_if(graph.splits, [&](const WeightSplit& split) {
+    Tensor& tensor = graph.tensor(split.weight);
+    if (!is_expert_weight(tensor)) return false;
+    for (const int64_t units : split.parts) {
+      if (units % ranks != 0)
+        throw Error(ErrorKind::kInput,
+                    fmt::format("{}: `expert-tensor-parallel-size` {} does not divide the {} rows "
+                                "of an expert's FFN ('{}')",
+                                graph.name, ranks, units, tensor.name));
+    }
+    tensor.shape[split.dim] = share_of(split, ranks);
+    return true;
+  });
+}
+
 }  // namespace
 
 Graph divide_context(const Graph& modules, int64_t ranks) {
@@ -83,7 +100,8 @@ Graph divide_context(const Graph& modules, int64_t ranks) {
 }
 
 Graph divide_experts(const Graph& modules, const ExpertForm& form) {
-  if (form.ranks == 1 && !form.own_rows) return modules;
+  const bool own_rows = form.tensor_ranks > 0;
+  if (form.ranks == 1 && !own_rows) return modules;
   const OpId experts = require_op("experts");
   Graph divided = modules;
   bool found = false;
@@ -99,16 +117,16 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
       count /= form.ranks;
     }
   }
+  if (own_rows) divide_each_expert(divided, form.tensor_ranks);
   if (!found)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("{}: the model has no experts; leave {}", modules.name,
                             form.ranks == 1 ? "out `expert-tensor-parallel-size`" : "`ep` at 1"));
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     if (node.op != experts) return keep(b, node, std::move(inputs));
-    const int64_t own_rows = form.own_rows ? 1 : 0;
     const auto top_k = attribute<int64_t>(node, "top_k");
     std::vector<Attribute> exchange = {
-        {"ranks", form.ranks}, {"top_k", top_k}, {"own_rows", own_rows}};
+        {"ranks", form.ranks}, {"top_k", top_k}, {"own_rows", own_rows ? 1 : 0}};
     if (form.skew_percent > 0)
       exchange.push_back({"busiest_percent", busiest_percent(b.graph(), inputs, top_k, form)});
     if (form.sends_once)
@@ -117,22 +135,26 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
     std::vector<Attribute> dispatch = exchange;
     if (form.counts_awaited && form.ranks > 1) dispatch.push_back({"counts_awaited", 1});
     inputs[0] = b.op("expert_dispatch", {inputs[0]}, node.name + ".dispatch", std::move(dispatch));
+    // The ranks that divide an expert gather the rows of all of them, and add up its results.
+    const std::vector<Attribute> rows = {
+        {"ranks", form.tensor_ranks}, {"expert_ranks", form.ranks}, {"top_k", top_k}};
+    if (form.tensor_ranks > 1)
+      inputs[0] = b.op("expert_all_gather", {inputs[0]}, node.name + ".all_gather", rows);
     Node own = node;
     own.set_attribute("ranks", form.ranks);
     own.set_attribute("skew_percent", form.skew_percent);
-    own.set_attribute("own_rows", own_rows);
+    own.set_attribute("own_rows", int64_t{own_rows ? 1 : 0});
+    own.set_attribute("tensor_ranks", std::max<int64_t>(1, form.tensor_ranks));
     // Rows of an all-to-all are in the order of their senders.
     own.set_attribute("sorted_again", int64_t{form.ranks > 1 && !form.sends_once ? 1 : 0});
     std::vector<TensorId> outputs = keep(b, own, std::move(inputs));
+    if (form.tensor_ranks > 1)
+      outputs[0] = b.op("expert_reduce_scatter", {outputs[0]}, node.name + ".reduce_scatter", rows);
     outputs[0] = b.op("expert_combine", {outputs[0]}, node.name + ".combine", exchange);
     return outputs;
   };
   Graph graph = Rewriter(divided, rule).run();
-  copy_splits(modules, graph);
-  if (form.own_rows)
-    std::erase_if(graph.splits, [&](const WeightSplit& split) {
-      return is_expert_weight(graph.tensor(split.weight));
-    });
+  copy_splits(divided, graph);
   return graph;
 }
 

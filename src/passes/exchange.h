@@ -19,8 +19,10 @@ Graph divide_context(const Graph& modules, int64_t ranks);
 struct ExpertForm {
   int64_t ranks = 1;
   int64_t skew_percent = 0;
-  bool own_rows = false;    ///< tensor-parallel ranks are among `ranks`, with tokens of their own
-  bool sends_once = false;  ///< a token goes to a rank once, whatever the number of its experts
+  /// Ranks that divide each expert, of which each has tokens of its own; 0: the tensor-parallel
+  /// ones, which `shard` divides.
+  int64_t tensor_ranks = 0;
+  bool sends_once = false;     ///< a token goes to a rank once, whatever the number of its experts
   bool counts_awaited = true;  ///< by the host; not where another micro-batch keeps the GPU busy
 };
 Graph divide_experts(const Graph& modules, const ExpertForm& form);

@@ -42,7 +42,8 @@ class ProductSums {
   void mark(TensorId id) { of_product_[static_cast<size_t>(id)] = true; }
 
   const OpId experts_ = require_op("experts_backward");
-  const std::vector<OpId> products_ = {require_op("gemm"), require_op("fp8_gemm"), experts_};
+  const std::vector<OpId> products_ = {require_op("gemm"), require_op("fp8_gemm"),
+                                       require_op("fp4_gemm"), experts_};
   const OpId add_ = require_op("add"), accumulate_ = require_op("add_"), view_ = require_op("view");
   Graph& graph_;
   std::vector<bool> of_product_;

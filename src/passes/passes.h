@@ -56,6 +56,8 @@ struct RecomputedModules {
   bool attention = true;   ///< scores, softmax and their products
   bool norms = false;      ///< before the products that read them
   bool latent_up = false;  ///< products from latent vectors to heads (MLA), and rotary positions
+  bool mlp = false;        ///< dense ones with their norm, the whole (Megatron-LM runs all of it)
+  bool experts = false;    ///< layers of experts with router, exchanges and shared experts
 };
 
 /// Appends the backward pass: the operators that autograd launches for the gradient of every
@@ -68,16 +70,30 @@ struct RecomputedModules {
 void add_backward(Graph& graph, Checkpointing checkpointing = Checkpointing::kNone,
                   const RecomputedModules& modules = {});
 
-/// Products of training in FP8.
-struct Fp8Form {
+/// Products of training in few bits.
+struct LowPrecisionForm {
+  DType dtype = DType::kFp8;  ///< or kFp4: NVFP4, whose recipe is one
   Fp8Recipe recipe = Fp8Recipe::kDelayed;
   /// Products multiply rows of both operands, so the gradients need transposed copies.
   bool transposes = false;
+  /// Those of weights stay in memory; else each backward pass makes them.
+  bool keeps_transposed = true;
 };
-/// Linear layers and experts of a forward graph multiply in 8 bits, and so do their gradients.
-/// Weights and activations keep their 16 bits beside the copies. The output layer, routers and
-/// adapters stay as they are.
-void train_in_fp8(Graph& graph, const Fp8Form& form);
+/// Linear layers and experts of a forward graph multiply in few bits, and so do their gradients.
+/// Weights and activations keep their 16 bits beside the copies. The output layer, routers,
+/// adapters and layers of `keep_in_16_bits` stay as they are.
+void train_in_low_precision(Graph& graph, const LowPrecisionForm& form);
+/// Marks the first and the last layers of a graph of modules for `train_in_low_precision`: their
+/// products stay in 16 bits. Throws Error{kInput} if the model has fewer layers.
+struct WideLayers {
+  int64_t at_start = 0, at_end = 0;
+};
+Graph keep_in_16_bits(const Graph& modules, const WideLayers& layers);
+
+/// Each row of tokens holds sequences of `length` tokens one after the other; fused attention is
+/// within each. Throws Error{kUnsupported} if the graph has none.
+void pack_sequences(Graph& graph, int64_t length);
+
 /// Sums of gradients that Megatron-LM's products compute: weights' gradients are added up in the
 /// product (gradient accumulation fusion), and layers that read one tensor (q, k and v; gate and
 /// up) are one product there, so that no sum of their gradients is needed. Such sums keep their
@@ -87,8 +103,8 @@ void sum_in_products(Graph& graph);
 /// one kernel: an activation and its product with a gate.
 void join_pointwise(Graph& graph);
 
-/// Appends the casts of all weights of `train_in_fp8`, once in a step.
-void cast_weights_to_fp8(Graph& graph, const Fp8Form& form);
+/// Appends the casts of all weights of `train_in_low_precision`, once in a step.
+void cast_weights(Graph& graph, const LowPrecisionForm& form);
 
 /// Freezes all weights of a graph of modules, and adds low-rank adapters to the linear layers whose
 /// last name is one of `targets`; {"all-linear"}: to all but the output layer. Throws Error{kInput}

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "graph/scheme.h"
 #include "request/load.h"
 #include "request/pass_layout.h"
 #include "software/software.h"
@@ -151,8 +152,8 @@ void check_served_adapters(const Request& r) {
 
 void check_recomputation(const Request& r) {
   if (r.recompute_modules.empty()) return;
-  static const std::vector<std::string> kKnown = {"core_attn", "layernorm", "moe_act",
-                                                  "mla_up_proj"};
+  static const std::vector<std::string> kKnown = {"core_attn",   "layernorm", "moe_act",
+                                                  "mla_up_proj", "mlp",       "moe"};
   for (const std::string& name : split(r.recompute_modules, ',')) {
     if (std::find(kKnown.begin(), kKnown.end(), name) == kKnown.end())
       refuse(fmt::format("`recompute-modules`: unknown module '{}'{}; known: {}", shown_name(name),
@@ -160,9 +161,28 @@ void check_recomputation(const Request& r) {
   }
 }
 
-void check_fp8(const Request& r) {
+void check_low_precision(const Request& r) {
   if (r.fp8_recipe && r.execution.dtype != "fp8")
     refuse("`fp8-recipe` has no effect without `dtype` fp8");
+  const std::string& dtype = r.execution.dtype;
+  if (!r.transpose_cache && dtype != "fp8")
+    refuse("`parameter-transpose-cache` off has no effect without `dtype` fp8");
+  const bool narrow = dtype == "fp8" || find_scheme(dtype) == QuantScheme::kFp4;
+  if (r.bf16_start_layers + r.bf16_end_layers > 0 && !narrow)
+    refuse(fmt::format(
+        "`{}` has no effect without `dtype` fp8 or fp4",
+        r.bf16_start_layers > 0 ? "num-layers-at-start-in-bf16" : "num-layers-at-end-in-bf16"));
+}
+
+/// Attention to gathered keys is not divided into sequences.
+void check_packing(const Request& r) {
+  if (r.packed_length && r.parallel.cp > 1)
+    throw Error(ErrorKind::kUnsupported,
+                "`packed-sequence-length` with `cp`: how context-parallel ranks divide packed "
+                "sequences is not modelled; leave one of them out");
+  if (r.packed_length && r.seq && *r.packed_length > *r.seq)
+    refuse(fmt::format("`packed-sequence-length` {} is longer than the row of `seq` {}",
+                       *r.packed_length, *r.seq));
 }
 
 void check_adapters(const Request& r) {
@@ -343,7 +363,8 @@ void check_request(const Request& request) {
   check_values(request);
   check_software(request);
   check_recomputation(request);
-  check_fp8(request);
+  check_low_precision(request);
+  check_packing(request);
   check_counted_graphs(request);
   check_scheduling(request);
   check_graphs(request);

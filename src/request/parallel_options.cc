@@ -26,7 +26,8 @@ std::vector<OptionDef> degree_options() {
        .value = "N",
        .unit = "ranks",
        .default_value = "1",
-       .help = "expert-parallel ranks, which share the experts; they are data-parallel ranks too"},
+       .help = "expert-parallel ranks, which share the experts; they are data- or context-parallel "
+               "ranks too"},
       // Text generation has it too (token_options.cc), with another default: training balances the
       // load of the experts, by a loss or a bias of the router; served tokens do not.
       {.name = "skew",
@@ -98,8 +99,10 @@ std::vector<OptionDef> training_layout_options() {  // NOLINT(readability-functi
        .access = field<[](auto& r) -> auto& { return r.parallel.expert_tp; }>(),
        .value = "N",
        .unit = "ranks",
-       .help = "tensor-parallel ranks that divide each expert: tp (the default), or 1: experts are "
-               "spread over data- and tensor-parallel ranks, which send tokens of their own"},
+       .help =
+           "ranks that divide each expert, among the data- and tensor-parallel ones; 1: experts "
+           "are whole. All but tp (the default): each rank sends tokens of its own, and the "
+           "ranks of an expert gather them"},
       {.name = "make-vocab-size-divisible-by",
        .access = field<[](auto& r) -> auto& { return r.parallel.vocab_divisible_by; }>(),
        .value = "N",

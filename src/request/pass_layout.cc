@@ -44,15 +44,20 @@ void check_experts(const Request& r) {
   const Parallel& p = r.parallel;
   const int64_t tp = r.execution.tp, dp = r.execution.dp;
   const int64_t divide = p.expert_tp.value_or(tp);
-  if (divide != tp && divide != 1)
+  if (divide != tp && tp > 1 && !p.sequence_parallel)
     refuse_layout(
-        fmt::format("`expert-tensor-parallel-size` {}: expected 1 or `tp`, {}", divide, tp));
-  if (divide == tp) return require_divides("ep", p.ep, "the data-parallel ranks,", dp);
-  if (!p.sequence_parallel)
-    refuse_layout(
-        "`expert-tensor-parallel-size` 1 needs `sequence-parallel` on: tensor-parallel "
-        "ranks send tokens of their own");
-  require_divides("ep", p.ep, "the data- and tensor-parallel ranks,", checked_multiply(dp, tp));
+        fmt::format("`expert-tensor-parallel-size` {} needs `sequence-parallel` on: "
+                    "tensor-parallel ranks send tokens of their own",
+                    divide));
+  const int64_t ranks = checked_multiply(checked_multiply(dp, tp), p.cp);
+  const char* const all = p.cp == 1 ? "the data- and tensor-parallel ranks,"
+                                    : "the data-, context- and tensor-parallel ranks,";
+  if (divide != tp) require_divides("expert-tensor-parallel-size", divide, all, ranks);
+  const char* const those = divide == 1    ? all
+                            : divide != tp ? "these ranks over `expert-tensor-parallel-size`,"
+                            : p.cp == 1    ? "the data-parallel ranks,"
+                                           : "the data- and context-parallel ranks,";
+  require_divides("ep", p.ep, those, ranks / divide);
 }
 
 }  // namespace

@@ -53,9 +53,10 @@ class Resolver {
     if (asked == kAutocastBf16 || asked == kAutocastFp16) {
       autocast_in(asked == kAutocastBf16 ? DType::kBf16 : DType::kFp16);
     } else if (request_.training && asked == kFp8) {
-      train_in_fp8();
+      train_in(DType::kFp8);
     } else if (const std::optional<QuantScheme> scheme = find_scheme(asked)) {
       p_.name = scheme_info(*scheme).name;  // of an alias too
+      if (request_.training && *scheme == QuantScheme::kFp4) return train_in(DType::kFp4);
       scheme_for_all(*scheme);
     } else {
       p_.dtype = *find_dtype(asked);
@@ -72,16 +73,26 @@ class Resolver {
     p_.autocast = true;
   }
 
-  /// Weights and activations stay in 16 bits. Only tcgen05 multiplies columns of 8 bits
-  /// (cuBLAS's documentation, cublasLtMatmul: FP8 kernels need the TN format on Ada and Hopper).
-  void train_in_fp8() {
-    if (!has_unit(device_, DType::kFp8))
+  /// Weights and activations stay in 16 bits. Only tcgen05 multiplies columns of 8 bits, and of 4
+  /// bits rows alone (cuBLAS's documentation, cublasLtMatmul: FP8 kernels need the TN format on Ada
+  /// and Hopper, FP4 ones everywhere).
+  void train_in(DType dtype) {
+    const std::string_view wider =
+        dtype == DType::kFp4 && has_unit(device_, DType::kFp8) ? "fp8" : "bf16";
+    if (!has_unit(device_, dtype))
       throw Error(ErrorKind::kUnsupported,
-                  fmt::format("`dtype` fp8: {} has no fp8 unit; use `dtype` bf16", device_.id));
+                  fmt::format("`dtype` {}: {} has no {} unit; use `dtype` {}", request_.asked,
+                              device_.id, dtype_name(dtype), wider));
+    if (dtype == DType::kFp4 && device_.vendor != "nvidia")
+      throw Error(ErrorKind::kUnsupported,
+                  fmt::format("`dtype` {}: training in NVFP4 is known of NVIDIA's GPUs alone; {} "
+                              "multiplies other formats in 4 bits; use `dtype` {}",
+                              request_.asked, device_.id, wider));
     p_.dtype = supported(DType::kBf16);
-    p_.trains_in_fp8 = true;
+    p_.trains_in = dtype;
     const Gpu* const gpu = device_.as_gpu();
-    p_.fp8_rows_only = gpu == nullptr || gpu->matrix_instruction != MatrixInstruction::kTcgen05;
+    p_.rows_only = dtype == DType::kFp4 || gpu == nullptr ||
+                   gpu->matrix_instruction != MatrixInstruction::kTcgen05;
   }
 
   void scheme_for_all(QuantScheme scheme) {

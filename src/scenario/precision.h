@@ -22,9 +22,9 @@ struct Precision {
   SchemeOf scheme_of;                       ///< null: not quantized
   QuantScheme scheme = QuantScheme::kNone;  ///< the scheme of most weights
   bool autocast = false;
-  bool trains_in_fp8 = false;  ///< products of training multiply in 8 bits
-  /// The device multiplies rows of both operands in 8 bits only.
-  bool fp8_rows_only = false;
+  std::optional<DType> trains_in;  ///< products of training multiply in fp8 or fp4
+  /// The device multiplies rows of both operands in this dtype only.
+  bool rows_only = false;
   bool as_stored = false;  ///< the weights are the checkpoint's, byte by byte
   std::string name;        ///< its name in options and output
   std::string source;  ///< "asked", "default", "graph", or the field of the config that states it

@@ -156,6 +156,49 @@ TEST(PrecisionTest, TrainingInFp8NeedsUnitsForIt) {
   EXPECT_ERROR(forecast(llama(kBf16), "A100-SXM4-80GB", request), kUnsupported, "has no fp8 unit");
 }
 
+TEST(PrecisionTest, APassInFp8IsNotThatOfAnotherGpuWhichMultipliesColumnsToo) {
+  // Copies of the weights in one layout instead of two.
+  const Request request{.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "fp8"}};
+  const ModelRef model = llama(kBf16);  // one forecaster remembers passes of a model
+  const Forecast both = forecast(model, "H100", request), one = forecast(model, "B200", request);
+  EXPECT_LT(one.memory.weights_bytes, both.memory.weights_bytes);
+}
+
+TEST(PrecisionTest, TrainingInNvfp4NeedsUnitsForItAndSaysThatItWasNotMeasured) {
+  const Request request{.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "nvfp4"}};
+  const Forecast f = forecast(llama(kBf16), "B200", request);
+  EXPECT_EQ(f.dtype, "fp4");
+  EXPECT_TRUE(std::any_of(f.kernels.begin(), f.kernels.end(),
+                          [](const KernelForecast& k) { return k.op == "fp4_gemm"; }));
+  EXPECT_TRUE(any_has(f.warnings, "operators without a measured kernel"));
+  EXPECT_ERROR(forecast(llama(kBf16), "H100", request), kUnsupported,
+               "has no fp4 unit; use `dtype` fp8");
+  EXPECT_ERROR(forecast(llama(kBf16), "A100-SXM4-80GB", request), kUnsupported,
+               "has no fp4 unit; use `dtype` bf16");
+  EXPECT_ERROR(forecast(llama(kBf16), "MI355X", request), kUnsupported,
+               "NVFP4 is known of NVIDIA's GPUs alone");
+}
+
+TEST(PrecisionTest, LayersInBf16NeedOthersInFewerBits) {
+  Request request{.mode = Mode::kTraining, .seq = 64, .execution = {.dtype = "nvfp4"}};
+  const auto narrow = [&] {
+    double flops = 0;
+    for (const KernelForecast& k : forecast(llama(kBf16), "B200", request).kernels) {
+      if (k.op == "fp4_linear" || k.op == "fp4_gemm")
+        flops += static_cast<double>(k.flops * k.count);
+    }
+    return flops;
+  };
+  const double all = narrow();
+  request.bf16_end_layers = 1;
+  EXPECT_NEAR(narrow(), 0.75 * all, 1e-6 * all) << "one of four layers";
+  request.bf16_start_layers = 4;
+  EXPECT_ERROR(forecast(llama(kBf16), "B200", request), kInput, "more than the model's 4 layers");
+  request.execution.dtype = "bf16";
+  EXPECT_ERROR(forecast(llama(kBf16), "B200", request), kInput,
+               "`num-layers-at-start-in-bf16` has no effect without `dtype` fp8 or fp4");
+}
+
 TEST(PrecisionTest, UnknownSchemesAndNamesAreRefused) {
   const ModelRef odd = llama(R"(, "quantization_config": {"quant_method": "squeezellm"})");
   EXPECT_ERROR(forecast(odd, "H100", {.seq = 64}), kUnsupported,

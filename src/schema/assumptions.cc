@@ -49,20 +49,22 @@ void add_attention(Words& words, const Forecast& f) {
   }
 }
 
+/// Of training: weights are in 16 bits beside copies in fewer.
+bool multiplies_in_few_bits(const Forecast& f) { return f.dtype == "fp8" || f.dtype == "fp4"; }
+
 /// The optimizer with its states.
 std::string optimizer_words(const Forecast& f) {
   const Optimizer optimizer = f.used.optimizer.value_or(Optimizer::kNone);
   if (optimizer == Optimizer::kNone) return "no optimizer step";
   std::string words = choice_name(optimizer);
-  // FP8's weights are in 16 bits beside their copies.
-  const bool sixteen_bits = f.dtype == "bf16" || f.dtype == "fp16" || f.dtype == "fp8";
+  const bool sixteen_bits = f.dtype == "bf16" || f.dtype == "fp16" || multiplies_in_few_bits(f);
   const bool copies = sixteen_bits && f.used.lora_rank == 0 && f.used.parallel.has_fp32_copies();
   if (optimizer == Optimizer::kSgd)  // without momentum, it has no states
     return copies ? words + ", fp32 copies of the parameters" : words;
   words += fmt::format(" ({})", choice_name(f.used.optimizer_impl));
   if (f.used.lora_rank > 0) return words + ", states of the adapters only";
   if (copies) return words + ", fp32 copies of the parameters, states in fp32";
-  const std::string states = f.dtype == "fp8" ? "bf16" : f.dtype;
+  const std::string states = multiplies_in_few_bits(f) ? "bf16" : f.dtype;
   return fmt::format("{}, states in {}", words, sixteen_bits ? states : "fp32");
 }
 
@@ -74,6 +76,12 @@ void add_training(Words& words, const Forecast& f) {
   if (runs(f.kernels, "cross_entropy")) words.emplace_back("loss on one fp32 copy of the logits");
   if (f.dtype == "fp8" && r.lora_rank == 0)
     words.push_back(fmt::format("scales {}", choice_name(r.fp8_recipe.value_or(Fp8Recipe{}))));
+  if (f.dtype == "fp4")
+    words.emplace_back("products in NVFP4, which were not measured in training");
+  if (const int64_t first = r.bf16_start_layers, last = r.bf16_end_layers; first + last > 0)
+    words.push_back(fmt::format("the first {} and last {} layers in bf16", first, last));
+  if (r.packed_length)
+    words.push_back(fmt::format("rows of sequences of {} tokens", *r.packed_length));
   if (r.loss == Loss::kMemory && !f.fixed_shapes)
     words.emplace_back("memory of the loss, not its time");
   words.push_back(r.checkpointing == Checkpointing::kNone

@@ -27,6 +27,8 @@ constexpr Use kUses[] = {{"all_reduce", &RankLayout::tensor_group},
                          {"context_reduce_scatter", &RankLayout::context_group},
                          {"data_all_gather", &RankLayout::data_group},
                          {"data_reduce_scatter", &RankLayout::data_group},
+                         {"expert_all_gather", &RankLayout::expert_tensor_group},
+                         {"expert_reduce_scatter", &RankLayout::expert_tensor_group},
                          {"expert_dispatch", &RankLayout::expert_group},
                          {"expert_combine", &RankLayout::expert_group}};
 

@@ -70,7 +70,8 @@ class Reduction {
 
   /// Expert-parallel ranks have different experts; weights of experts have three dimensions.
   bool is_of_experts(const ModelPart& part, const ReadyGradient& g) const {
-    return layout_.ep > 1 && is_expert_weight(part.pass.graph().tensor(g.gradient));
+    return (layout_.ep > 1 || layout_.expert_tp) &&
+           is_expert_weight(part.pass.graph().tensor(g.gradient));
   }
 
   Exchange reduce(int64_t bytes) const { return reduce(bytes, layout_.data_group()); }

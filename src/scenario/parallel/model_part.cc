@@ -107,7 +107,7 @@ Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
   modules =
       divide_experts(modules, {.ranks = layout.ep,
                                .skew_percent = setup.request.execution.skew_percent.value_or(0),
-                               .own_rows = layout.whole_experts,
+                               .tensor_ranks = layout.expert_tp.value_or(0),
                                .sends_once = layout.sends_once,
                                .counts_awaited = !layout.expert_overlap});
   modules = part_of(modules, layers);

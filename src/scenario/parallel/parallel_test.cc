@@ -82,12 +82,15 @@ TEST(Parallel, ParametersAndFlopsAreThoseOfTheModelInAllLayouts) {
   const Forecast one = forecast(alone, model);
   struct Degrees {
     int64_t dp, tp, pp, ep;
-    bool whole_experts, divides_tokens;
+    int64_t expert_tp;  ///< 0: as tp
+    bool divides_tokens;
   };
-  for (const Degrees& d : {Degrees{16, 1, 1, 1, false, false}, Degrees{8, 1, 1, 8, false, false},
-                           Degrees{4, 4, 1, 4, false, true}, Degrees{4, 4, 1, 8, true, true},
-                           Degrees{4, 1, 4, 2, false, false}, Degrees{2, 2, 2, 4, true, true},
-                           Degrees{4, 4, 1, 4, false, false}, Degrees{1, 8, 1, 1, false, false}}) {
+  for (const Degrees& d :
+       {Degrees{16, 1, 1, 1, 0, false}, Degrees{8, 1, 1, 8, 0, false}, Degrees{4, 4, 1, 4, 0, true},
+        Degrees{4, 4, 1, 8, 1, true}, Degrees{4, 1, 4, 2, 0, false}, Degrees{2, 2, 2, 4, 1, true},
+        Degrees{4, 4, 1, 4, 2, true}, Degrees{8, 1, 1, 4, 2, false}, Degrees{8, 1, 1, 1, 8, false},
+        Degrees{4, 2, 1, 2, 4, true}, Degrees{4, 4, 1, 4, 0, false},
+        Degrees{1, 8, 1, 1, 0, false}}) {
     Request request = alone;
     request.execution.dp = d.dp;
     request.execution.tp = d.tp;
@@ -95,10 +98,11 @@ TEST(Parallel, ParametersAndFlopsAreThoseOfTheModelInAllLayouts) {
     request.parallel.ep = d.ep;
     request.parallel.cluster = "dgx-a100";
     request.parallel.sequence_parallel = d.divides_tokens;
-    if (d.whole_experts) request.parallel.expert_tp = 1;
+    if (d.expert_tp > 0) request.parallel.expert_tp = d.expert_tp;
     const Forecast f = forecast(request, model);
     const std::string layout = std::to_string(d.dp) + " " + std::to_string(d.tp) + " " +
-                               std::to_string(d.pp) + " " + std::to_string(d.ep);
+                               std::to_string(d.pp) + " " + std::to_string(d.ep) + " " +
+                               std::to_string(d.expert_tp);
     EXPECT_EQ(f.parameters, one.parameters) << layout;
     // `model_flops` is the mean of the ranks. Without sequence parallelism, each rank computes
     // latent vectors (576 numbers of 2,048, in 27 layers) and routers (of 64 experts, in 26) whole.

@@ -165,18 +165,6 @@ CommGroup RankLayout::stage_pair(StageLinks links) const {
           .stride = std::min(stride, node)};
 }
 
-CommGroup RankLayout::expert_data_group() const {
-  if (whole_experts) return this->group(data_ranks() * tp / ep, ep);
-  CommGroup group = this->group(dp / ep, width() * ep);
-  const CommGroup context = context_group();
-  group.ranks *= context.ranks;
-  group.ranks_per_node *= context.ranks_per_node;
-  group.concurrent =
-      std::max<int64_t>(1, std::min(cluster.gpus_per_node, ranks()) / group.ranks_per_node);
-  if (cp > 1) group.stride = context.stride;
-  return group;
-}
-
 bool is_parallel(const Request& request) {
   const Execution& e = request.execution;
   const Parallel& p = request.parallel;
@@ -213,7 +201,7 @@ RankLayout lay_out_ranks(const Model& model, const Cluster& cluster, int64_t lay
                     .pp = e.pp,
                     .cp = p.cp,
                     .ep = p.ep,
-                    .whole_experts = e.tp > 1 && p.expert_tp == 1,
+                    .expert_tp = p.expert_tp == e.tp ? std::nullopt : p.expert_tp,
                     .tp_overlap = p.tp_comm_overlap,
                     .expert_overlap = p.moe_comm_overlap,
                     .sends_once = p.token_dispatcher == TokenDispatcher::kFlex};
@@ -230,6 +218,11 @@ RankLayout lay_out_ranks(const Model& model, const Cluster& cluster, int64_t lay
     throw Error(ErrorKind::kInput,
                 "`moe-token-dispatcher-type` flex has no effect with `ep` 1: it sends tokens to "
                 "other ranks' experts; leave it out");
+  if (layout.sends_once && layout.expert_tp.value_or(1) > 1)
+    throw Error(ErrorKind::kUnsupported,
+                "`moe-token-dispatcher-type` flex with `expert-tensor-parallel-size` other than 1 "
+                "and `tp`: how its kernels reach the parts of an expert is not modelled; use "
+                "alltoall");
   divide_layers(layout, model, request, layers);
   // 3,072 GPUs of the largest published run take 100,000 passes.
   constexpr int64_t kMostPasses = 4'000'000, kMostRanks = 1 << 24;

@@ -19,11 +19,14 @@ enum class StageLinks : uint8_t { kInNode, kNetwork };
 
 /// Ranks are numbered as in Megatron-LM: tensor-parallel ranks are neighbours, then context-,
 /// then data-parallel ones; the pipeline's stages are furthest from each other. Expert-parallel
-/// ranks are neighbours among the data-parallel ones.
+/// ranks are numbered apart: those that divide an expert are neighbours, then those with other
+/// experts, then those with the same ones.
 struct RankLayout {
   Cluster cluster;
   int64_t dp = 1, tp = 1, pp = 1, cp = 1, ep = 1;
-  bool whole_experts = false;  ///< tensor-parallel ranks are expert-parallel ones too
+  /// Ranks that divide each expert where these are not the tensor-parallel ones; they have tokens
+  /// of their own.
+  std::optional<int64_t> expert_tp;
   bool tp_overlap = false, expert_overlap = false;  ///< of exchanges inside a pass
   bool sends_once = false;  ///< a token to a rank, and to a node, whatever its experts there
   int64_t micro_batch = 1;  ///< sequences
@@ -38,15 +41,18 @@ struct RankLayout {
   int64_t data_ranks() const { return dp * cp; }
   CommGroup tensor_group() const { return group(tp, 1); }
   CommGroup context_group() const { return group(cp, tp); }
-  CommGroup expert_group() const { return group(ep, whole_experts ? 1 : width()); }
+  int64_t expert_width() const { return expert_tp.value_or(tp); }
+  CommGroup expert_group() const { return group(ep, expert_width()); }
+  CommGroup expert_tensor_group() const { return group(expert_width(), 1); }
   /// How many times fewer ranks hold an expert than other weights.
   double expert_share() const {
-    return static_cast<double>(ep) / static_cast<double>(whole_experts ? tp : 1);
+    return static_cast<double>(ep * expert_width()) / static_cast<double>(tp);
   }
   CommGroup data_group() const { return group(data_ranks(), tp); }
-  /// Gradients of experts: dp / ep data-parallel ranks have the same ones, each on all its
-  /// context-parallel ranks.
-  CommGroup expert_data_group() const;
+  /// Gradients of experts.
+  CommGroup expert_data_group() const {
+    return group(dp * width() / (ep * expert_width()), ep * expert_width());
+  }
   /// What joins a stage and the next one, or the last and the first. Where a stage fills a part of
   /// a node, some neighbours share a node and others do not.
   StageLinks links_after(int64_t stage) const;

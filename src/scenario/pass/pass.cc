@@ -16,6 +16,7 @@
 #include "passes/stage.h"
 #include "request/access.h"
 #include "scenario/pass/pass_images.h"
+#include "scenario/pass/recomputation.h"
 #include "scenario/power.h"
 #include "scenario/software_support.h"
 #include "scenario/timing.h"
@@ -119,20 +120,9 @@ bool has_scores(const Graph& modules, const EagerForm& form) {
 
 namespace {
 
-constexpr const char* kCoreAttention = "core_attn";
-constexpr const char* kLatentUp = "mla_up_proj";
-
 /// Of a request whose software is known.
 const SoftwareTraits& traits_of(const Request& request) {
   return traits_of(request.execution.software.value_or(Software{}));
-}
-
-/// Whether selective checkpointing computes the module again.
-bool recomputes(const Request& request, std::string_view module) {
-  if (request.checkpointing != Checkpointing::kSelective) return false;
-  const std::vector<std::string> modules = split(
-      request.recompute_modules.empty() ? kCoreAttention : request.recompute_modules.c_str(), ',');
-  return std::find(modules.begin(), modules.end(), module) != modules.end();
 }
 
 EagerForm eager_form(const Request& request, const Precision& precision) {
@@ -140,14 +130,17 @@ EagerForm eager_form(const Request& request, const Precision& precision) {
           .training = request.mode == Mode::kTraining,
           .autocast = precision.autocast,
           .fused_modules = traits_of(request).fuses_modules,
-          .recomputes_expert_activations = recomputes(request, "moe_act")};
+          .recomputes_expert_activations = recomputes(request, kExpertActivations)};
 }
 
-Fp8Form fp8_form(const Request& request, const Precision& precision) {
+LowPrecisionForm low_precision_form(const Request& request, const Precision& precision) {
   const Fp8Recipe recipe = request.fp8_recipe.value_or(Fp8Recipe::kDelayed);
   // Blocks of rows and blocks of columns have scales of their own.
   const bool blocks = recipe == Fp8Recipe::kBlockwise || recipe == Fp8Recipe::kMxfp8;
-  return {.recipe = recipe, .transposes = precision.fp8_rows_only || blocks};
+  return {.dtype = *precision.trains_in,
+          .recipe = recipe,
+          .transposes = precision.rows_only || blocks,
+          .keeps_transposed = request.transpose_cache};
 }
 
 CrossEntropy cross_entropy_of(const Request& request) {
@@ -155,38 +148,6 @@ CrossEntropy cross_entropy_of(const Request& request) {
   const auto own = std::find(words.begin(), words.end(), traits_of(request).cross_entropy);
   TILECAST_CHECK(own != words.end());
   return request.cross_entropy.value_or(static_cast<CrossEntropy>(own - words.begin()));
-}
-
-/// Throws Error if the model has nothing that the request's checkpointing computes again.
-void check_checkpointing(const Graph& modules, const Request& request, const EagerForm& form) {
-  if (request.checkpointing == Checkpointing::kNone) return;
-  const bool latent = std::any_of(
-      modules.nodes.begin(), modules.nodes.end(),
-      [id = require_op("latent_attention")](const Node& node) { return node.op == id; });
-  if (recomputes(request, kLatentUp) && !latent)
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the model has no latent attention, so `recompute-modules` {} has "
-                            "no effect; omit it",
-                            modules.name, kLatentUp));
-  if (request.checkpointing == Checkpointing::kSelective && !recomputes(request, kCoreAttention))
-    return;
-  const bool selective = request.checkpointing == Checkpointing::kSelective;
-  const bool eager =
-      selective && has_scores(modules, {.training = true, .autocast = form.autocast});
-  if (eager && layer_count(modules) > 0 && !has_scores(modules, form))
-    throw Error(
-        ErrorKind::kInput,
-        fmt::format("{}: `checkpointing` selective has no effect with `attention` flash: it "
-                    "computes attention's scores again, which fused attention does not "
-                    "keep; omit it, or use `checkpointing` full",
-                    modules.name));
-  const char* const missing = layer_count(modules) == 0 ? "repeated layers"
-                              : selective && !eager     ? "attention"
-                                                        : nullptr;
-  if (missing != nullptr)
-    throw Error(ErrorKind::kInput,
-                fmt::format("{}: the model has no {}, so `checkpointing` {} has no effect; omit it",
-                            modules.name, missing, choice_name(request.checkpointing)));
 }
 
 /// Throws Error where PyTorch has no fused kernel for attention that was asked for as fused.
@@ -299,7 +260,9 @@ ModelModules build_modules(const Model& model, const Request& request, const Pre
   const EagerForm form = eager_form(request, precision);
   GraphRequest wanted = graph_request(request, precision);
   wanted.seq = checked_add(wanted.seq, image_tokens(model, request));
-  wanted.single_layers = layer_form == LayerForm::kSingle;
+  const WideLayers wide{.at_start = request.bf16_start_layers, .at_end = request.bf16_end_layers};
+  const bool keeps_some = wide.at_start + wide.at_end > 0;
+  wanted.single_layers = layer_form == LayerForm::kSingle || keeps_some;
   Graph graph = model.build(wanted);
   const int64_t layers = layer_count(graph);
   graph = with_tower(std::move(graph), model, request, wanted.dtype);
@@ -307,6 +270,7 @@ ModelModules build_modules(const Model& model, const Request& request, const Pre
   graph.name = model.name;
   check_attention(graph, form);
   check_checkpointing(graph, request, form);
+  if (keeps_some) graph = keep_in_16_bits(graph, wide);
   if (const auto given = request.execution.memory_format;
       given && set_memory_format(graph, *given) == 0)
     throw Error(
@@ -332,6 +296,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
   if (request.execution.fusion != Fusion::kNone) forget_variables(graph);
   if (training && traits_of(request).fuses_modules) join_pointwise(graph);
   if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
+  if (request.packed_length) pack_sequences(graph, *request.packed_length);
   graph.name = model.name;
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) {
@@ -341,7 +306,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
       quantize_linears(graph, precision.scheme_of);
     }
   }
-  if (precision.trains_in_fp8) train_in_fp8(graph, fp8_form(request, precision));
+  if (precision.trains_in) train_in_low_precision(graph, low_precision_form(request, precision));
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
   if (training && model.has_modules && form.has_head && request.loss != Loss::kNone)
     add_loss(graph, {.upcast = model.decoder.has_value() || model.upcasts_loss,
@@ -350,10 +315,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      .ranks = form.vocabulary_ranks,
                      .cross_entropy = cross_entropy_of(request)});
   if (training && !model.has_backward)
-    add_backward(graph, request.checkpointing,
-                 {.attention = recomputes(request, kCoreAttention),
-                  .norms = recomputes(request, "layernorm"),
-                  .latent_up = recomputes(request, kLatentUp)});
+    add_backward(graph, request.checkpointing, recomputed_modules(request));
   if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);
   if (training && traits_of(request).fuses_modules) sum_in_products(graph);
   if (request.execution.fusion != Fusion::kNone) {
@@ -372,7 +334,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                         .main_params = request.parallel.main_params.value_or(MainParams::kAsModel),
                         .shards = form.optimizer_shards,
                         .expert_ranks = form.expert_ranks});
-  if (precision.trains_in_fp8) cast_weights_to_fp8(graph, fp8_form(request, precision));
+  if (precision.trains_in) cast_weights(graph, low_precision_form(request, precision));
   return graph;
 }
 

@@ -17,9 +17,10 @@ constexpr size_t kMaxEntries = 64;
 // All options of the request, so that none can be forgotten, and the precision. The schemes of its
 // layers follow from the model and the names.
 std::string pass_key(const Request& used, const Precision& precision) {
-  std::string key = fmt::format("{} {} {} {} {} {}\n", static_cast<int>(precision.dtype),
-                                static_cast<int>(precision.scheme), precision.autocast,
-                                precision.as_stored, precision.name, precision.source);
+  std::string key =
+      fmt::format("{} {} {} {} {} {} {}\n", static_cast<int>(precision.dtype),
+                  static_cast<int>(precision.scheme), precision.autocast, precision.as_stored,
+                  precision.rows_only, precision.name, precision.source);
   for (const OptionDef& option : request_options()) {
     if (!option.applies_to(used.kind)) continue;
     key += option.access.get(used, option);

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -11,14 +13,24 @@
 namespace tilecast {
 namespace {
 
-QuantScheme scheme_of_scales(Fp8Recipe recipe) {
-  return recipe == Fp8Recipe::kBlockwise ? QuantScheme::kFp8Block : QuantScheme::kFp8;
+QuantScheme scheme_of_scales(const LowPrecisionForm& form) {
+  if (form.dtype == DType::kFp4) return QuantScheme::kFp4;
+  return form.recipe == Fp8Recipe::kBlockwise ? QuantScheme::kFp8Block : QuantScheme::kFp8;
+}
+
+/// NVFP4's second scale is of the whole tensor.
+int64_t scaled_first(const LowPrecisionForm& form) {
+  return form.dtype == DType::kFp4 || form.recipe == Fp8Recipe::kTensorwise ? 1 : 0;
+}
+
+const char* cast_of(const LowPrecisionForm& form) {
+  return form.dtype == DType::kFp4 ? "fp4_cast" : "fp8_cast";
 }
 
 /// One pass over a forward graph.
-class Fp8Products {
+class NarrowProducts {
  public:
-  Fp8Products(const Graph& from, const Fp8Form& form)
+  NarrowProducts(const Graph& from, const LowPrecisionForm& form)
       : from_(from),
         form_(form),
         adapters_(std::any_of(from.nodes.begin(), from.nodes.end(), [&](const Node& node) {
@@ -39,7 +51,7 @@ class Fp8Products {
 
   /// Linear layers with weights of their own. The output layer, routers and small gates stay in 16
   /// bits (Megatron-LM: their modules are not Transformer Engine's), adapters too.
-  bool multiplies_in_fp8(const Node& node) const {
+  bool is_narrow(const Node& node) const {
     if (node.op != linear_ || is_output_layer(from_, node)) return false;
     const Tensor& weight = from_.tensor(node.inputs[1]);
     if (weight.kind != TensorKind::kWeight || (adapters_ && !weight.frozen)) return false;
@@ -47,13 +59,15 @@ class Fp8Products {
   }
 
   std::vector<TensorId> rewrite(GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
-    if (node.op == experts_) {
+    const Segment& segment = b.graph().segments.back();
+    const bool wide = segment.role == Role::kSixteenBits;
+    if (node.op == experts_ && !wide) {
       Node own = node;
-      own.set_attribute("products", scheme_of_scales(form_.recipe));
-      own.set_attribute("scaled_first", scaled_first());
+      own.set_attribute("products", scheme_of_scales(form_));
+      own.set_attribute("scaled_first", scaled_first(form_));
       return b.add("experts", std::move(inputs), node.name, std::move(own.attributes));
     }
-    if (!multiplies_in_fp8(node))
+    if (wide || !is_narrow(node))
       return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
     // Transposed copies of activations and their gradients are for the gradient of the weight.
     const bool transposes = form_.transposes && !from_.tensor(node.inputs[1]).frozen;
@@ -62,22 +76,25 @@ class Fp8Products {
     std::vector<TensorId> operands = {inputs[0], inputs[1],    x.rows,
                                       w.rows,    x.transposed, w.transposed};
     if (inputs.size() == 3) operands.push_back(inputs[2]);
-    return b.add("fp8_linear", std::move(operands), node.name,
-                 {{"scheme", scheme_of_scales(form_.recipe)},
+    return b.add(form_.dtype == DType::kFp4 ? "fp4_linear" : "fp8_linear", std::move(operands),
+                 node.name,
+                 {{"scheme", scheme_of_scales(form_)},
                   {"transposed", transposes ? 1 : 0},
-                  {"scaled_first", scaled_first()},
+                  {"scaled_first", scaled_first(form_)},
+                  {"weight_again", form_.transposes && !form_.keeps_transposed ? 1 : 0},
                   {"weight_layout", attribute<int64_t>(node, "weight_layout")}});
   }
-
-  int64_t scaled_first() const { return form_.recipe == Fp8Recipe::kTensorwise ? 1 : 0; }
 
   /// Of activations, which several products may read; all of these have trained weights, or none.
   Copies copies_of(GraphBuilder& b, TensorId x, const std::string& name, bool transposes) {
     const auto [known, fresh] = known_.try_emplace(x, Copies{});
     if (!fresh) return known->second;
+    std::vector<Attribute> attributes = {{"transposed", transposes ? 1 : 0},
+                                         {"scaled_first", scaled_first(form_)}};
+    // The gradient of the weight multiplies transformed columns.
+    if (form_.dtype == DType::kFp4) attributes.push_back({"hadamard", transposes ? 1 : 0});
     const std::vector<TensorId> outputs =
-        b.add("fp8_cast", {x}, name + ".cast",
-              {{"transposed", transposes ? 1 : 0}, {"scaled_first", scaled_first()}});
+        b.add(cast_of(form_), {x}, name + ".cast", std::move(attributes));
     TensorId other = outputs.back();
     if (!transposes) {
       const Shape shape = b.graph().tensor(x).shape;
@@ -98,21 +115,27 @@ class Fp8Products {
     const Tensor of =
         b.graph().tensor(weight);  // NOLINT(performance-unnecessary-copy-initialization)
     const auto buffer = [&](const char* suffix, Shape shape) {
-      return b.tensor({.name = of.name + suffix,
-                       .shape = std::move(shape),
-                       .dtype = DType::kFp8,
-                       .kind = TensorKind::kBuffer,
-                       .segment = of.segment});
+      Tensor copy{.name = fmt::format("{}.{}{}", of.name, dtype_name(form_.dtype), suffix),
+                  .shape = std::move(shape),
+                  .dtype = form_.dtype,
+                  .kind = TensorKind::kBuffer,
+                  .segment = of.segment};
+      // With the scales of blocks of 16 x 16, which are stored for each row.
+      if (form_.dtype == DType::kFp4)
+        copy.stored_bytes =
+            scheme_bytes(QuantScheme::kFp4, element_count(copy.shape), DType::kBf16);
+      return b.tensor(std::move(copy));
     };
-    const TensorId rows = buffer(".fp8", of.shape);
-    const TensorId transposed =
-        form_.transposes ? buffer(".fp8_transposed", {of.shape[1], of.shape[0]}) : rows;
+    const TensorId rows = buffer("", of.shape);
+    const TensorId transposed = form_.transposes && form_.keeps_transposed
+                                    ? buffer("_transposed", {of.shape[1], of.shape[0]})
+                                    : rows;
     return known->second = {rows, transposed};
   }
 
   const OpId linear_ = require_op("linear"), experts_ = require_op("experts");
   const Graph& from_;
-  const Fp8Form& form_;
+  const LowPrecisionForm& form_;
   /// Are trained; the weights that linear layers multiply are frozen. (Stored sinusoids are frozen
   /// too.)
   const bool adapters_;
@@ -121,23 +144,24 @@ class Fp8Products {
 
 }  // namespace
 
-void train_in_fp8(Graph& graph, const Fp8Form& form) {
-  graph = Fp8Products(graph, form).run();
+void train_in_low_precision(Graph& graph, const LowPrecisionForm& form) {
+  graph = NarrowProducts(graph, form).run();
   validate_if_debug(graph);
 }
 
-void cast_weights_to_fp8(Graph& graph, const Fp8Form& form) {
+void cast_weights(Graph& graph, const LowPrecisionForm& form) {
   int64_t elements = 0;
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.kind != TensorKind::kBuffer || tensor.dtype != DType::kFp8) continue;
+    if (tensor.kind != TensorKind::kBuffer || tensor.dtype != form.dtype) continue;
     const int64_t all =
         checked_multiply(element_count(tensor.shape), graph.repeat_of(tensor.segment));
     elements = checked_add(elements, all);
   }
-  elements /= form.transposes ? 2 : 1;
+  const bool both = form.transposes && form.keeps_transposed;
+  elements /= both ? 2 : 1;
   if (elements == 0) return;
   GraphBuilder b(graph);
-  b.begin_segment("fp8_weights", 1);
+  b.begin_segment(fmt::format("{}_weights", dtype_name(form.dtype)), 1);
   b.set_phase(Phase::kOptimizer);
   const TensorId weights = b.tensor({.name = "parameters",
                                      .shape = {1, elements},
@@ -145,9 +169,8 @@ void cast_weights_to_fp8(Graph& graph, const Fp8Form& form) {
                                      .kind = TensorKind::kReference,
                                      .segment = b.current_segment()});
   const std::vector<TensorId> copies =
-      b.add("fp8_cast", {weights}, "optimizer.fp8_cast",
-            {{"transposed", form.transposes ? 1 : 0},
-             {"scaled_first", form.recipe == Fp8Recipe::kTensorwise ? 1 : 0}});
+      b.add(cast_of(form), {weights}, fmt::format("optimizer.{}", cast_of(form)),
+            {{"transposed", both ? 1 : 0}, {"scaled_first", scaled_first(form)}});
   for (const TensorId id : copies) graph.tensor(id).kind = TensorKind::kReference;
   validate_if_debug(graph);
 }

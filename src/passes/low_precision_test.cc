@@ -33,7 +33,7 @@ output o
 )";
 
 struct Products {
-  int64_t wide = 0, narrow = 0;  ///< FLOPs in 16 and in 8 bits
+  int64_t wide = 0, narrow = 0;  ///< FLOPs in 16 bits and in fewer
   int64_t casts = 0;             ///< launches
 };
 
@@ -45,9 +45,11 @@ Products products_of(const Graph& graph) {
       const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
       lower_node(graph, node, kernels);
       for (const Kernel& kernel : kernels) {
-        if (node.op == require_op("fp8_cast")) sum.casts += segment.repeat;
+        if (node.op == require_op("fp8_cast") || node.op == require_op("fp4_cast"))
+          sum.casts += segment.repeat;
         if (!kernel.is_product()) continue;
-        (kernel.compute_dtype() == DType::kFp8 ? sum.narrow : sum.wide) +=
+        const DType dtype = kernel.compute_dtype();
+        (dtype == DType::kFp8 || dtype == DType::kFp4 ? sum.narrow : sum.wide) +=
             kernel.flops * segment.repeat;
       }
     }
@@ -55,16 +57,16 @@ Products products_of(const Graph& graph) {
   return sum;
 }
 
-Graph trained(const Fp8Form* form) {
+Graph trained(const LowPrecisionForm* form) {
   Graph graph = parse_graph(kTwoLinears, "model");
-  if (form != nullptr) train_in_fp8(graph, *form);
+  if (form != nullptr) train_in_low_precision(graph, *form);
   add_backward(graph);
-  if (form != nullptr) cast_weights_to_fp8(graph, *form);
+  if (form != nullptr) cast_weights(graph, *form);
   return graph;
 }
 
 TEST(Fp8Training, LayersMultiplyInFp8ForwardAndBackwardAndTheOutputLayerDoesNot) {
-  const Fp8Form form{.recipe = Fp8Recipe::kTensorwise, .transposes = true};
+  const LowPrecisionForm form{.recipe = Fp8Recipe::kTensorwise, .transposes = true};
   const Products before = products_of(trained(nullptr)), after = products_of(trained(&form));
   const int64_t head = 2 * kRows * kHidden * kClasses * 3;
   EXPECT_EQ(after.wide, head) << "forward, both gradients";
@@ -72,14 +74,14 @@ TEST(Fp8Training, LayersMultiplyInFp8ForwardAndBackwardAndTheOutputLayerDoesNot)
 }
 
 TEST(Fp8Training, TheOutputLayerStaysWideWhereItsLogitsAreScaledOrHeld) {
-  const Fp8Form form{.transposes = true};
+  const LowPrecisionForm form{.transposes = true};
   constexpr std::string_view kOutput = "  o = linear(r, w)\noutput o\n";
   for (const char* head : {"  l = linear(r, w) {role=output}\n  o = mul_scalar(l)\noutput o\n",
                            "  l = linear(r, w)\n  o = keep(l, r)\noutput o\n"}) {
     std::string text = kTwoLinears;
     text.replace(text.find(kOutput), kOutput.size(), head);
     Graph graph = parse_graph(text, "model");
-    train_in_fp8(graph, form);
+    train_in_low_precision(graph, form);
     EXPECT_EQ(products_of(graph).wide, 2 * kRows * kHidden * kClasses) << head;
   }
 }
@@ -89,7 +91,7 @@ TEST(Fp8Training, ATableThatIsNotTrainedIsNoSignOfAdapters) {
   text.replace(text.find("r = add(y, x)"), 13, "p = add(y, t)\n  r = add(p, x)");
   text.replace(text.find("segment"), 0, "weight t: bf16[64, 256] frozen\n");
   Graph graph = parse_graph(text, "model");
-  train_in_fp8(graph, {.transposes = true});
+  train_in_low_precision(graph, {.transposes = true});
   EXPECT_EQ(products_of(graph).narrow, 2 * 2 * kRows * kHidden * kInner * kLayers);
 }
 
@@ -98,7 +100,7 @@ TEST(Fp8Training, EachTensorIsCastOnceAndWeightsOnceInAStep) {
   // first; all weights together.
   for (const auto& [recipe, kernels] :
        {std::pair{Fp8Recipe::kTensorwise, 2}, std::pair{Fp8Recipe::kDelayed, 1}}) {
-    const Fp8Form form{.recipe = recipe, .transposes = true};
+    const LowPrecisionForm form{.recipe = recipe, .transposes = true};
     EXPECT_EQ(products_of(trained(&form)).casts, kernels * (4 * kLayers + 1));
   }
 }
@@ -121,7 +123,7 @@ output r
     Graph graph = parse_graph(kAdapted, "model");
     for (Tensor& tensor : graph.tensors)
       tensor.frozen = frozen && tensor.kind == TensorKind::kWeight && tensor.name != "g";
-    train_in_fp8(graph, {.transposes = true});
+    train_in_low_precision(graph, {.transposes = true});
     add_backward(graph);
     int64_t bytes = 0;
     for (const Node& node : graph.nodes) {
@@ -138,16 +140,93 @@ output r
 TEST(Fp8Training, CopiesOfWeightsAreInMemoryInOneOrTwoLayouts) {
   const int64_t weights = 2 * kHidden * kInner * kLayers;
   for (const bool transposes : {false, true}) {
-    const Fp8Form form{.transposes = transposes};
+    const LowPrecisionForm form{.transposes = transposes};
     Graph graph = parse_graph(kTwoLinears, "model");
     const int64_t before = memory_by_purpose(graph).weights_bytes;
-    train_in_fp8(graph, form);
+    train_in_low_precision(graph, form);
     EXPECT_EQ(memory_by_purpose(graph).weights_bytes - before, weights * (transposes ? 2 : 1));
   }
 }
 
+constexpr LowPrecisionForm kNvfp4 = {.dtype = DType::kFp4, .transposes = true};
+
+TEST(Nvfp4Training, ForwardAndBothGradientsMultiplyIn4BitsAndTheOutputLayerDoesNot) {
+  const Products before = products_of(trained(nullptr)), after = products_of(trained(&kNvfp4));
+  EXPECT_EQ(after.wide, 2 * kRows * kHidden * kClasses * 3) << "forward, both gradients";
+  EXPECT_EQ(after.wide + after.narrow, before.wide);
+}
+
+TEST(Nvfp4Training, TheLargestValueIsFoundFirstAndColumnsAreTransformedByAKernelOfTheirOwn) {
+  // Activations x and a, gradients of h and y: largest value, rows, columns. Weights, whose columns
+  // are not transformed: largest value, both layouts.
+  EXPECT_EQ(products_of(trained(&kNvfp4)).casts, 3 * 4 * kLayers + 2);
+}
+
+TEST(Nvfp4Training, CopiesHaveAScaleOf8BitsFor16Elements) {
+  const int64_t weights = 2 * kHidden * kInner * kLayers;
+  Graph graph = parse_graph(kTwoLinears, "model");
+  const int64_t before = memory_by_purpose(graph).weights_bytes;
+  train_in_low_precision(graph, kNvfp4);
+  EXPECT_EQ(memory_by_purpose(graph).weights_bytes - before, 2 * (weights / 2 + weights / 16));
+  // Saved for the gradients: x and a in one layout, with scales.
+  const MemoryByPurpose wide = memory_by_purpose(trained(nullptr)),
+                        narrow = memory_by_purpose(trained(&kNvfp4));
+  EXPECT_LT(narrow.activations_bytes, wide.activations_bytes);
+}
+
+TEST(WideLayers, FirstAndLastLayersMultiplyIn16BitsAndNothingElseChanges) {
+  // The first layer reads what depends on a weight, so that it gets a gradient as the others.
+  std::string text = kTwoLinears;
+  text.replace(text.find("segment layers"), 0,
+               "segment start x1\n  weight e: bf16[64, 256]\n  s = add(x, e)\n");
+  text.replace(text.find("h = linear(x"), 12, "h = linear(s");
+  text.replace(text.find("add(y, x)"), 9, "add(y, s)");
+  text.replace(text.find("carry x"), 7, "carry s");
+  const Graph whole = parse_graph(text, "model");
+  Graph plain = whole;
+  add_backward(plain);
+  const Products all = products_of(plain);
+  const int64_t layer = 2 * 2 * kRows * kHidden * kInner * 3, head = all.wide - kLayers * layer;
+  for (const WideLayers& kept :
+       {WideLayers{1, 0}, WideLayers{0, 2}, WideLayers{1, 1}, WideLayers{2, 1}}) {
+    Graph graph = keep_in_16_bits(whole, kept);
+    EXPECT_EQ(graph.parameter_count(), whole.parameter_count());
+    train_in_low_precision(graph, kNvfp4);
+    add_backward(graph);
+    const Products products = products_of(graph);
+    EXPECT_EQ(products.wide, head + (kept.at_start + kept.at_end) * layer);
+    EXPECT_EQ(products.wide + products.narrow, all.wide);
+  }
+  Graph cut = keep_in_16_bits(whole, {1, 1});
+  add_backward(cut);
+  EXPECT_EQ(memory_by_purpose(cut).peak.bytes, memory_by_purpose(plain).peak.bytes);
+  EXPECT_ERROR(keep_in_16_bits(whole, {2, 2}), kInput, "are more than the model's 3 layers");
+}
+
+TEST(Fp8Training, WeightsAreTransposedInTheBackwardPassWhereTheirCopiesAreNotKept) {
+  const int64_t weights = 2 * kHidden * kInner * kLayers;
+  const auto sums = [&](bool keeps) {
+    const LowPrecisionForm form{.transposes = true, .keeps_transposed = keeps};
+    const Graph graph = trained(&form);
+    int64_t copied = 0;
+    for (const Segment& segment : graph.segments) {
+      for (int32_t i = 0; i < segment.node_count; ++i) {
+        const Node& node = graph.nodes[static_cast<size_t>(segment.first_node + i)];
+        if (node.op == require_op("copy") && node.phase == Phase::kBackward)
+          copied += segment.repeat * element_count(graph.tensor(node.outputs[0]).shape);
+      }
+    }
+    return std::pair{memory_by_purpose(graph).weights_bytes, copied};
+  };
+  const auto [kept_bytes, kept_copies] = sums(true);
+  const auto [bytes, copies] = sums(false);
+  EXPECT_EQ(kept_bytes - bytes, weights);
+  EXPECT_EQ(kept_copies, 0);
+  EXPECT_EQ(copies, weights);
+}
+
 TEST(Fp8Training, ActivationsAreSavedIn8Bits) {
-  const Fp8Form form{.transposes = true};
+  const LowPrecisionForm form{.transposes = true};
   // Of a layer: x and a of the products in one byte instead of two; h for gelu's gradient as
   // before.
   const MemoryByPurpose wide = memory_by_purpose(trained(nullptr)),
