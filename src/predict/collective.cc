@@ -20,6 +20,8 @@ constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
     {"context_reduce_scatter", CollectiveKind::kReduceScatter},
     {"sequence_all_to_all", CollectiveKind::kAllToAll},
     {"ring_exchange", CollectiveKind::kSendRecv},
+    {"context_ring", CollectiveKind::kSendRecv},
+    {"context_ring_backward", CollectiveKind::kSendRecv},
     {"expert_dispatch", CollectiveKind::kExpertDispatch},
     {"expert_combine", CollectiveKind::kExpertCombine}};
 
