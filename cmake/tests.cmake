@@ -5,6 +5,10 @@ include(GoogleTest)
 file(GLOB_RECURSE unit_tests CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/src/*_test.cc)
 list(FILTER unit_tests EXCLUDE REGEX
      "^src/(accelerator/|allocation/|scenario/(threads_test|diffusion/)|command/|embedding/|placement/|plan/|profile/|sim/step_bound_test|tuning/)")
+# The ways to train that have a program of their own.
+set(training_tests src/sim/pipeline_schedule_test.cc src/scenario/parallel/backward_split_test.cc
+  src/scenario/parallel/context_exchange_test.cc src/scenario/pass/teacher_test.cc)
+list(REMOVE_ITEM unit_tests ${training_tests})
 # A program of tests. It runs in TILECAST_TEST_SHARDS processes, one that is SMALL in one: starting one takes longer than most
 # tests. LONG and SLOW are patterns of gtest: tests that take seconds run in a process of their own, which is not fast; one
 # for all SLOW tests has the label slow.
@@ -79,6 +83,9 @@ tilecast_test_program(profile_tests SMALL SOURCES ${profile_tests} USES tilecast
 tilecast_test_program(diffusion_tests SMALL SOURCES src/scenario/diffusion/diffusion_test.cc USES tilecast_scenario LABELS fast)
 set_source_files_properties(src/scenario/diffusion/diffusion_test.cc PROPERTIES
   COMPILE_DEFINITIONS TILECAST_MODELS="${PROJECT_SOURCE_DIR}/data/models")
+tilecast_test_program(training_tests SMALL SOURCES ${training_tests} USES tilecast_scenario LABELS fast)
+set_source_files_properties(src/sim/pipeline_schedule_test.cc PROPERTIES
+  COMPILE_DEFINITIONS TILECAST_PIPELINE_ORDERS="${PROJECT_SOURCE_DIR}/tests/data/pipeline_orders.csv")
 # All fuzz targets on their seeds.
 include(cmake/fuzz_targets.cmake)
 set(accepts_all_onnx --all)  # every seed is translated

@@ -77,11 +77,25 @@ constexpr auto choice_words(Fp8Recipe) {
 }
 
 /// The order in which a stage of a pipeline runs its micro-batches: all forward passes first
-/// (GPipe), one forward and one backward in turn (PipeDream-Flush), or that with several parts of
-/// the model on each stage (Megatron).
-enum class PipelineSchedule : uint8_t { kGPipe, k1F1B, kInterleaved };
+/// (GPipe), one forward and one backward in turn (PipeDream-Flush), that with several parts of the
+/// model on each stage (Megatron), or with gradients of weights as passes of their own, which fill
+/// bubbles: as 1F1B (ZB-H1), or with two parts on each stage that the model passes forth and back
+/// (ZB-V).
+enum class PipelineSchedule : uint8_t { kGPipe, k1F1B, kInterleaved, kZeroBubble, kZbV };
 constexpr auto choice_words(PipelineSchedule) {
-  return std::array<std::string_view, 3>{"gpipe", "1f1b", "interleaved"};
+  return std::array<std::string_view, 5>{"gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"};
+}
+/// Whether gradients of weights are passes of their own.
+constexpr bool splits_backward(PipelineSchedule schedule) {
+  return schedule == PipelineSchedule::kZeroBubble || schedule == PipelineSchedule::kZbV;
+}
+
+/// How context-parallel ranks attend to the tokens of each other: each gathers all keys and values
+/// first (Llama 3); keys and values go around a ring beside the attention to those before; or the
+/// ranks exchange tokens for heads (DeepSpeed-Ulysses). The names are Megatron-LM's.
+enum class CpCommType : uint8_t { kAllGather, kP2p, kAllToAll };
+constexpr auto choice_words(CpCommType) {
+  return std::array<std::string_view, 3>{"allgather", "p2p", "a2a"};
 }
 
 /// State that data-parallel ranks divide between them instead of storing it each: nothing, the

@@ -184,6 +184,7 @@ struct Parallel {
   /// these divide each expert (tp · dp / ep).
   int64_t ep = 1;
   int64_t cp = 1;  ///< context-parallel ranks, which share each sequence
+  CpCommType cp_comm_type = CpCommType::kAllGather;
   /// Sequences of one micro-batch; default: what `batch` and `microbatches` give.
   std::optional<int64_t> micro_batch_size;
   PipelineSchedule schedule = PipelineSchedule::k1F1B;
@@ -335,6 +336,8 @@ struct Request {
   OptimizerImpl optimizer_impl = OptimizerImpl::kFused;
   ZeroGrad zero_grad = ZeroGrad::kSetToNone;
   Loss loss = Loss::kFull;
+  /// Distillation: name or file of a model whose logits the trained one learns to match; "": none.
+  std::string teacher;
   /// Default: the software's.
   std::optional<CrossEntropy> cross_entropy;
   /// Of training with `dtype` fp8; default: delayed, as Transformer Engine.

@@ -137,7 +137,7 @@ OptionGroup training_space() {
            training_list<&Space::micro_batch_sizes>("micro-batch-size", "1,2,4,...: while any fits",
                                                     "sequences of a micro-batch"),
            training_list<&Space::schedules>("pipeline-schedule", "gpipe,1f1b,interleaved",
-                                            "of several stages", kText),
+                                            "of several stages; others: zero-bubble, zb-v", kText),
            training_list<&Space::virtual_stages>(
                "virtual-stages", "", "parts of the model on each stage, for interleaved"),
            training_list<&Space::zero>("zero", "0,1,2,3", "what data-parallel ranks divide", kText),

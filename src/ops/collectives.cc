@@ -115,6 +115,13 @@ void backward_scatter(GradientBuilder& g, const Node& node) {
 void backward_context_gather(GradientBuilder& g, const Node& node) {
   backward_through(g, node, "context_reduce_scatter");
 }
+/// Heads for tokens again.
+void backward_exchanged(GradientBuilder& g, const Node& node) {
+  Node back = node;
+  back.set_attribute("dim", attribute<int64_t>(node, "scatter"));
+  back.set_attribute("scatter", attribute<int64_t>(node, "dim"));
+  backward_through(g, back, "sequence_all_to_all");
+}
 std::vector<SizeDef> collective_sizes() {
   std::vector<SizeDef> sizes = row_sizes();
   sizes.push_back({.name = "ranks", .doc = "that take part"});
@@ -233,8 +240,10 @@ std::vector<OpDef> collective_ops() {  // NOLINT(readability-function-size): a t
                        .min = 0}},
        .infer = infer_exchanged,
        .work = work_collective,
+       .backward = backward_exchanged,
        .sizes = collective_sizes(),
        .operands = exchange_operands,
+       .shard = shard_like_first,
        .example = "x: bf16[2, 64, 8, 128] {ranks=4}"},
       {.name = "ring_exchange",
        .doc = "keys and values to the next rank of a ring, and those of the one before",

@@ -28,6 +28,8 @@ std::vector<TensorId> JoinedGraphs::add(const Graph& from, const Before& before)
       std::vector<TensorId> inputs;
       for (const TensorId id : node.inputs) inputs.push_back(place(id));
       b_.set_role(node.role);
+      b_.set_counts(node.counts);
+      b_.set_attention_core(node.attention_core);
       const std::vector<TensorId> outputs =
           b_.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
       for (size_t o = 0; o < outputs.size(); ++o) {
@@ -35,6 +37,8 @@ std::vector<TensorId> JoinedGraphs::add(const Graph& from, const Before& before)
         to_.tensor(outputs[o]).held = from.tensor(node.outputs[o]).held;
       }
     }
+    b_.set_counts(Counts::kAll);
+    b_.set_attention_core(false);
     for (const Carry& carry : segment.carries) b_.carry(place(carry.initial), place(carry.next));
   }
   for (WeightSplit split : from.splits) {

@@ -37,6 +37,7 @@ std::vector<OpDef> embedding_bag_ops();
 std::vector<OpDef> embedding_table_ops();
 std::vector<OpDef> collective_ops();
 std::vector<OpDef> expert_exchange_ops();
+std::vector<OpDef> context_ring_ops();
 std::vector<OpDef> convolution_ops();
 std::vector<OpDef> image_ops();
 std::vector<OpDef> pointwise_ops();
@@ -71,6 +72,7 @@ const std::vector<OpDef>& op_table() {
                                            embedding_bag_ops,
                                            collective_ops,
                                            expert_exchange_ops,
+                                           context_ring_ops,
                                            convolution_ops,
                                            image_ops,
                                            pointwise_ops,

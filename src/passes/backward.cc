@@ -225,6 +225,16 @@ void backward_of_body(GradientBuilder& g, Graph& graph, const Segment& segment,
   }
 }
 
+/// Layers that are trained, or that pass gradients on: not those of a teacher.
+bool is_trained(const GradientBuilder& g, const Graph& graph, const Segment& segment) {
+  const auto first = graph.nodes.begin() + segment.first_node;
+  return segment.carries.empty() ||
+         std::any_of(first, first + segment.node_count, [&](const Node& node) {
+           return std::any_of(node.outputs.begin(), node.outputs.end(),
+                              [&](TensorId id) { return g.requires_grad(id); });
+         });
+}
+
 void backward_of_segment(GradientBuilder& g, Graph& graph, int32_t index,
                          Checkpointing checkpointing, const RecomputedModules& modules) {
   // A copy: adding a segment may move them.
@@ -299,8 +309,10 @@ void add_backward(Graph& graph, Checkpointing checkpointing, const RecomputedMod
                                            .kind = TensorKind::kReference}));
   }
   const auto forward_segments = static_cast<int32_t>(graph.segments.size());
-  for (int32_t i = forward_segments - 1; i >= 0; --i)
-    backward_of_segment(g, graph, i, checkpointing, modules);
+  for (int32_t i = forward_segments - 1; i >= 0; --i) {
+    if (is_trained(g, graph, graph.segments[static_cast<size_t>(i)]))
+      backward_of_segment(g, graph, i, checkpointing, modules);
+  }
   freeze_untrained(graph);
   validate_if_debug(graph);
 }

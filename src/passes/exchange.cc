@@ -24,19 +24,66 @@ std::vector<TensorId> keep(GraphBuilder& b, const Node& node, std::vector<Tensor
   return b.add(op_def(node.op).name, std::move(inputs), node.name, node.attributes);
 }
 
-/// Keys or values [b, heads, s, size] of all ranks; of causal attention as many as a query sees on
-/// average if it stood at the end.
+/// Of `own` keys on each rank, as many as a query sees; of causal attention on average, if it stood
+/// at the end: queries · (seen − queries / 2) pairs are half of queries · ranks · queries.
+int64_t seen_keys(const Node& node, int64_t own, int64_t ranks) {
+  const int64_t all = checked_multiply(own, ranks);
+  return attribute<int64_t>(node, "causal") == 0 ? all : (all + own) / 2;
+}
+
+/// Keys or values [b, heads, s, size] of all ranks.
 TensorId gathered(GraphBuilder& b, TensorId x, const Node& node, int64_t ranks) {
-  const int64_t own = b.graph().tensor(x).shape[2];
+  const int64_t seen = seen_keys(node, b.graph().tensor(x).shape[2], ranks);
   const TensorId all =
       b.op("context_all_gather", {x}, node.name + ".all_gather", {{"ranks", ranks}, {"dim", 2}});
   if (attribute<int64_t>(node, "causal") == 0) return all;
-  // queries · (seen − queries / 2) pairs are half of queries · ranks · queries.
-  const int64_t seen = (checked_multiply(own, ranks) + own) / 2;
   const std::vector<int64_t> swap = {0, 1, 3, 2};
   const TensorId columns = b.op("transpose", {all}, "transpose", {{"order", swap}});
   const TensorId part = b.op("slice_columns", {columns}, node.name + ".seen", {{"columns", seen}});
   return b.op("transpose", {part}, "transpose", {{"order", swap}});
+}
+
+/// Tensors that ranks exchange are packed before, and put in their order afterwards (Transformer
+/// Engine, flash_attn_a2a_communicate).
+TensorId tokens_for_heads(GraphBuilder& b, TensorId x, const Node& node,
+                          std::vector<Attribute> attributes) {
+  const TensorId packed = b.op("copy", {x}, node.name + ".pack");
+  const TensorId sent =
+      b.op("sequence_all_to_all", {packed}, node.name + ".all_to_all", std::move(attributes));
+  return b.op("copy", {sent}, node.name + ".unpack");
+}
+
+/// Attention of all tokens with a part of the heads.
+std::vector<TensorId> attend_by_heads(GraphBuilder& b, const Node& node,
+                                      std::vector<TensorId> inputs, const ContextForm& form) {
+  for (size_t i = 0; i < 3; ++i) {
+    const int64_t heads = b.graph().tensor(inputs[i]).shape[1];
+    if (heads % checked_multiply(form.ranks, form.tensor_ranks) != 0)
+      throw Error(ErrorKind::kInput,
+                  fmt::format("`cp-comm-type` a2a: node '{}': `cp` {} × `tp` {} does not divide "
+                              "the {} heads of {}; use p2p or allgather, or other degrees",
+                              node.name, form.ranks, form.tensor_ranks, heads,
+                              i == 0 ? "queries" : "keys and values"));
+    inputs[i] =
+        tokens_for_heads(b, inputs[i], node, {{"ranks", form.ranks}, {"dim", 2}, {"scatter", 1}});
+  }
+  std::vector<TensorId> outputs = keep(b, node, std::move(inputs));
+  outputs[0] =
+      tokens_for_heads(b, outputs[0], node, {{"ranks", form.ranks}, {"dim", 2}, {"scatter", 1}});
+  return outputs;
+}
+
+/// Attention to one block of keys after the other, whose results are merged.
+std::vector<TensorId> attend_around_ring(GraphBuilder& b, const Node& node,
+                                         std::vector<TensorId> inputs, int64_t ranks) {
+  for (size_t i = 1; i < 3; ++i) {
+    const int64_t own = b.graph().tensor(inputs[i]).shape[2];
+    inputs[i] = b.op("context_ring", {inputs[i]}, node.name + ".ring",
+                     {{"ranks", ranks}, {"dim", 2}, {"length", seen_keys(node, own, ranks)}});
+  }
+  std::vector<TensorId> outputs = keep(b, node, std::move(inputs));
+  outputs[0] = b.op("ring_merge", {outputs[0]}, node.name + ".merge", {{"ranks", ranks}});
+  return outputs;
 }
 
 /// Operators that mix the tokens of a sequence, other than attention.
@@ -79,8 +126,8 @@ void divide_each_expert(Graph& graph, int64_t ranks) {
 
 }  // namespace
 
-Graph divide_context(const Graph& modules, int64_t ranks) {
-  if (ranks == 1) return modules;
+Graph divide_context(const Graph& modules, const ContextForm& form) {
+  if (form.ranks == 1) return modules;
   const OpId sdpa = require_op("sdpa");
   const auto rule = [&](GraphBuilder& b, const Node& node, std::vector<TensorId> inputs) {
     const std::string_view op = op_def(node.op).name;
@@ -89,9 +136,12 @@ Graph divide_context(const Graph& modules, int64_t ranks) {
                   fmt::format("{}: node '{}': context parallelism divides attention only, not {}; "
                               "leave `cp` at 1",
                               modules.name, node.name, op));
-    if (node.op == sdpa) {
-      for (size_t i = 1; i < 3; ++i) inputs[i] = gathered(b, inputs[i], node, ranks);
-    }
+    if (node.op != sdpa) return keep(b, node, std::move(inputs));
+    if (form.type == CpCommType::kAllToAll)
+      return attend_by_heads(b, node, std::move(inputs), form);
+    if (form.type == CpCommType::kP2p)
+      return attend_around_ring(b, node, std::move(inputs), form.ranks);
+    for (size_t i = 1; i < 3; ++i) inputs[i] = gathered(b, inputs[i], node, form.ranks);
     return keep(b, node, std::move(inputs));
   };
   Graph graph = Rewriter(modules, rule).run();

@@ -3,15 +3,22 @@
 // Context and expert parallelism: exchanges between ranks inside a layer.
 
 #include "graph/graph.h"
+#include "tilecast/choices.h"
 
 namespace tilecast {
 
-/// Context parallelism of a graph of modules that was built for one rank's part of each sequence:
-/// attention gathers the keys and values of all ranks (Llama 3; the ring of Megatron moves the same
-/// bytes). Ranks hold an early and a late part of the sequence, so that each sees half of the pairs
-/// of causal attention. Throws Error{kUnsupported} for layers that read whole sequences in another
-/// way.
-Graph divide_context(const Graph& modules, int64_t ranks);
+/// Context parallelism of a graph of modules that was built for one rank's part of each sequence.
+/// Ranks hold an early and a late part of the sequence, so that each sees half of the pairs of
+/// causal attention. Attention gathers the keys and values of all ranks (Llama 3), gets them block
+/// by block around a ring (Transformer Engine's AttnFuncWithCPAndKVP2P), or the ranks exchange
+/// tokens for heads (DeepSpeed-Ulysses). Throws Error{kUnsupported} for layers that read whole
+/// sequences in another way, Error{kInput} if the ranks do not divide the heads.
+struct ContextForm {
+  int64_t ranks = 1;
+  CpCommType type = CpCommType::kAllGather;
+  int64_t tensor_ranks = 1;  ///< which divide the heads too, later
+};
+Graph divide_context(const Graph& modules, const ContextForm& form);
 
 /// Expert parallelism: each rank has a part of the experts, and gets the tokens for them from all
 /// ranks. `skew_percent` as in expert_load.h. Throws Error{kUnsupported} if the graph has no

@@ -60,7 +60,7 @@ GroupCache::Step GroupCache::step_of(const TrainingCandidate& c) {
 }
 
 /// Memory of the rank that needs most: among stages with the same parts, the first has most
-/// micro-batches in flight.
+/// micro-batches in flight, unless gradients of weights are passes of their own.
 void GroupCache::add_memory(TrainingCandidate& c, const Step& s) const {
   const PassSetup setup{facts_.model, facts_.device, s.request, precision_};
   std::vector<const ModelPart*> before;
@@ -68,8 +68,8 @@ void GroupCache::add_memory(TrainingCandidate& c, const Step& s) const {
   for (int64_t stage = 0; stage < s.layout.pp; ++stage) {
     std::vector<const ModelPart*> parts;
     for (int64_t chunk = 0; chunk < s.layout.pipeline.chunks; ++chunk)
-      parts.push_back(s.parts[static_cast<size_t>(chunk * s.layout.pp + stage)]);
-    if (parts == before) continue;
+      parts.push_back(s.parts[static_cast<size_t>(part_number(s.layout.pipeline, stage, chunk))]);
+    if (parts == before && !splits_backward(c.schedule)) continue;
     const Memory memory = rank_memory(parts, stage, setup, s.layout);
     before = std::move(parts);
     if (memory.peak_bytes > c.memory.peak_bytes) c.memory = memory;

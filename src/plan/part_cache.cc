@@ -7,6 +7,7 @@
 #include "base/checked.h"
 #include "memory/peak.h"
 #include "passes/passes.h"
+#include "scenario/parallel/rank_memory.h"
 #include "sim/stream.h"
 
 namespace tilecast {
@@ -42,8 +43,7 @@ Graph weights_of(const Graph& graph) {
 std::vector<const ModelPart*> PartCache::parts(const RankLayout& layout, const Request& request) {
   // The memory of one pass through one part of a stage is its peak, with the optimizer
   // (rank_memory).
-  const bool plain = layout.pipeline.chunks == 1 && layout.pipeline.microbatches == 1 &&
-                     request.parallel.zero == Zero::kNone && !request.parallel.has_fp32_copies();
+  const bool plain = is_plain(request, layout);
   if (!modules_)
     modules_ = rank_modules(setup_, {layout.micro_batch, *setup_.request.seq / layout.cp});
   std::vector<const ModelPart*> parts;

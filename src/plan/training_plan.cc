@@ -84,6 +84,9 @@ class TrainingPlanner {
     if (!m.has_modules)
       throw Error(ErrorKind::kUnsupported,
                   m.name + ": a graph file states no layers that ranks divide; use a config");
+    if (!query_.request.teacher.empty())
+      throw Error(ErrorKind::kUnsupported,
+                  "`teacher`: plans search no layouts of distillation; use forecast");
     set_candidate(query_.request, TrainingCandidate{});
     query_.request = checked_pass(m, device, query_.request).request;
     modules_ = m.build(

@@ -216,8 +216,9 @@ std::vector<OtherValue> other_values(const TrainingPlan& plan) {
 }  // namespace
 
 int techniques(const TrainingCandidate& c) {
-  return (c.tp > 1) + (c.pp > 1) + (c.virtual_stages > 1) + (c.cp > 1) + (c.ep > 1) +
-         (c.zero != Zero::kNone) + (c.checkpointing != Checkpointing::kNone);
+  return (c.tp > 1) + (c.pp > 1) + (c.virtual_stages > 1) + splits_backward(c.schedule) +
+         (c.cp > 1) + (c.ep > 1) + (c.zero != Zero::kNone) +
+         (c.checkpointing != Checkpointing::kNone);
 }
 
 void rank_by_time(TrainingSearch& search, const TrainingQuery& query, const HighOf& high_of,

@@ -130,9 +130,11 @@ class Enumeration {
     }
   }
 
+  /// Schedules that divide the backward pass are tried where they are asked for.
   bool uses(PipelineSchedule schedule) const {
-    return space_.schedules.empty() || std::find(space_.schedules.begin(), space_.schedules.end(),
-                                                 schedule) != space_.schedules.end();
+    const bool unasked = space_.schedules.empty() && !splits_backward(schedule);
+    return unasked || std::find(space_.schedules.begin(), space_.schedules.end(), schedule) !=
+                          space_.schedules.end();
   }
 
   void add_schedules(CandidateGroup& group, TrainingCandidate& c) const {
@@ -144,6 +146,12 @@ class Enumeration {
       if (!one || !uses(s) ||
           (c.pp == 1 && s == PipelineSchedule::kGPipe && uses(PipelineSchedule::k1F1B)))
         continue;
+      c.schedule = s;
+      add_zero(group, c);
+    }
+    for (const PipelineSchedule s : {PipelineSchedule::kZeroBubble, PipelineSchedule::kZbV}) {
+      const int64_t parts = s == PipelineSchedule::kZbV ? 2 * c.pp : c.pp;
+      if (!uses(s) || c.pp == 1 || leaves_gaps(parts)) continue;
       c.schedule = s;
       add_zero(group, c);
     }
@@ -176,6 +184,7 @@ class Enumeration {
     for (const Zero zero : given_or(
              space_.zero, {Zero::kNone, Zero::kOptimizer, Zero::kGradients, Zero::kParameters})) {
       if (zero != Zero::kNone && c.dp * c.cp == 1) continue;  // nothing to divide
+      if (zero == Zero::kParameters && splits_backward(c.schedule)) continue;
       c.zero = zero;
       group.candidates.push_back(c);
     }

@@ -22,6 +22,8 @@ constexpr std::pair<std::string_view, CollectiveKind> kKinds[] = {
     {"ring_exchange", CollectiveKind::kSendRecv},
     {"expert_all_gather", CollectiveKind::kAllGather},
     {"expert_reduce_scatter", CollectiveKind::kReduceScatter},
+    {"context_ring", CollectiveKind::kSendRecv},
+    {"context_ring_backward", CollectiveKind::kSendRecv},
     {"expert_dispatch", CollectiveKind::kExpertDispatch},
     {"expert_combine", CollectiveKind::kExpertCombine}};
 

@@ -108,6 +108,13 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
                "compiled: its --cross-entropy-loss-fusion; default: the software's",
        .choices = choice_names<CrossEntropy>(),
        .needs = "mode=training"},
+      {.name = "teacher",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.teacher; }>(),
+       .value = "MODEL",
+       .help = "distillation: a model whose forward pass runs on the same batch; the loss is the "
+               "divergence between both logits in place of the cross entropy",
+       .needs = "mode=training"},
       {.name = "fp8-recipe",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.fp8_recipe; }>(),

@@ -21,6 +21,12 @@ std::vector<OptionDef> degree_options() {
        .unit = "ranks",
        .default_value = "1",
        .help = "context-parallel ranks, which share each sequence"},
+      {.name = "cp-comm-type",
+       .access = field<[](auto& r) -> auto& { return r.parallel.cp_comm_type; }>(),
+       .default_value = "allgather",
+       .help = "of context-parallel ranks: allgather: keys and values of all before attention "
+               "(Llama 3); p2p: around a ring, beside attention; a2a: tokens for heads (Ulysses)",
+       .choices = choice_names<CpCommType>()},
       {.name = "ep",
        .access = field<[](auto& r) -> auto& { return r.parallel.ep; }>(),
        .value = "N",
@@ -59,7 +65,9 @@ std::vector<OptionDef> training_layout_options() {  // NOLINT(readability-functi
        .access = field<[](auto& r) -> auto& { return r.parallel.schedule; }>(),
        .default_value = "1f1b",
        .help = "gpipe: all forward passes first; 1f1b: one forward and one backward pass in turn; "
-               "interleaved: that, with several parts of the model on each stage",
+               "interleaved: that, with several parts of the model on each stage; zero-bubble "
+               "(ZB-H1): as 1f1b, gradients of weights fill bubbles; zb-v: that, with two parts on "
+               "each stage, forth and back",
        .choices = choice_names<PipelineSchedule>()},
       {.name = "num-layers-per-virtual-pipeline-stage",
        .access = field<[](auto& r) -> auto& { return r.parallel.layers_per_virtual_stage; }>(),

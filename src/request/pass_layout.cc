@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "base/checked.h"
 #include "tilecast/error.h"
@@ -40,6 +41,23 @@ void check_interleaved(const Request& r, int64_t microbatches) {
         pp, microbatches, pp));
 }
 
+/// Schedules in which gradients of weights are passes of their own.
+void check_divided_backward(const Request& r) {
+  const std::string_view name = choice_word(r.parallel.schedule);
+  if (r.execution.pp == 1)
+    refuse_layout(fmt::format("`pipeline-schedule` {} needs `pp` of 2 or more", name));
+  if (r.parallel.zero == Zero::kParameters)
+    refuse_layout(
+        fmt::format("`pipeline-schedule` {} with `zero` 3: how gathered parameters and gradients "
+                    "of weights that wait go together is not modelled; use `zero` 2 or less",
+                    name));
+  if (r.execution.fusion == Fusion::kInductor)
+    refuse_layout(
+        fmt::format("`pipeline-schedule` {} with `fusion` inductor: PyTorch does not divide the "
+                    "backward pass of compiled stages; leave one of them out",
+                    name));
+}
+
 void check_experts(const Request& r) {
   const Parallel& p = r.parallel;
   const int64_t tp = r.execution.tp, dp = r.execution.dp;
@@ -71,8 +89,12 @@ void check_pass_layout(const Request& r) {
                   own, checked_multiply(dp, by));
   check_experts(r);
   if (r.seq) require_divides("cp", r.parallel.cp, "the sequence of", *r.seq);
+  if (r.parallel.cp == 1 && r.parallel.cp_comm_type != CpCommType::kAllGather)
+    refuse_layout(fmt::format("`cp-comm-type` {} has no effect with `cp` 1; leave it out",
+                              choice_word(r.parallel.cp_comm_type)));
   if (r.parallel.schedule == PipelineSchedule::kInterleaved)
     check_interleaved(r, size ? own / *size : by);
+  if (splits_backward(r.parallel.schedule)) check_divided_backward(r);
 }
 
 }  // namespace tilecast

@@ -73,6 +73,8 @@ void add_training(Words& words, const Forecast& f) {
   words.push_back(optimizer_words(f));
   // Models without logits, and graph files, have none.
   if (runs(f.kernels, "nll_loss")) words.emplace_back("loss");
+  if (!r.teacher.empty())
+    words.push_back(fmt::format("divergence from the logits of {} as the loss", r.teacher));
   if (runs(f.kernels, "cross_entropy")) words.emplace_back("loss on one fp32 copy of the logits");
   if (f.dtype == "fp8" && r.lora_rank == 0)
     words.push_back(fmt::format("scales {}", choice_name(r.fp8_recipe.value_or(Fp8Recipe{}))));

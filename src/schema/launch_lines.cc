@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <optional>
 #include <string_view>
@@ -44,6 +45,7 @@ class CommandLine {
 struct ScriptedStep {
   int64_t nodes = 1, ranks = 1, batch = 1, seq = 1;
   bool overlap_grad_reduce = true;
+  CpCommType cp_comm_type = CpCommType::kAllGather;
   TrainingCandidate layout;
 
   std::string torchrun() const {
@@ -51,8 +53,10 @@ struct ScriptedStep {
   }
 };
 
+/// "" where Megatron-LM has no such schedule.
 std::string megatron(const ScriptedStep& step) {
   const TrainingCandidate& c = step.layout;
+  if (splits_backward(c.schedule)) return "";
   CommandLine words(step.torchrun() + " pretrain_gpt.py");
   const bool full = c.checkpointing == Checkpointing::kFull;
   words.add("--tensor-model-parallel-size", c.tp)
@@ -60,6 +64,7 @@ std::string megatron(const ScriptedStep& step) {
       .add_if(c.layers_per_virtual_stage.has_value(), "--num-layers-per-virtual-pipeline-stage",
               c.layers_per_virtual_stage.value_or(0))
       .add_if(c.cp > 1, "--context-parallel-size", c.cp)
+      .add_if(c.cp > 1, "--cp-comm-type", choice_name(step.cp_comm_type))
       .add_if(c.ep > 1, "--expert-model-parallel-size", c.ep)
       .add("--micro-batch-size", c.micro_batch_size)
       .add("--global-batch-size", step.batch)
@@ -85,10 +90,10 @@ std::string torchtitan(const ScriptedStep& step) {
   const TrainingCandidate& c = step.layout;
   if (c.zero == Zero::kOptimizer) return "";
   const bool sharded = c.zero != Zero::kNone;
-  constexpr const char* kSchedules[] = {"GPipe", "1F1B", "Interleaved1F1B"};
-  const char* schedule = c.schedule == PipelineSchedule::kGPipe  ? kSchedules[0]
-                         : c.schedule == PipelineSchedule::k1F1B ? kSchedules[1]
-                                                                 : kSchedules[2];
+  // The names of torch.distributed.pipelining, by PipelineSchedule.
+  constexpr std::array kSchedules = {"GPipe", "1F1B", "Interleaved1F1B", "InterleavedZeroBubble",
+                                     "ZBVZeroBubble"};
+  const char* schedule = kSchedules.at(static_cast<size_t>(c.schedule));
   CommandLine words(step.torchrun() + " -m torchtitan.train");
   words.add("--training.seq_len", step.seq)
       .add("--training.global_batch_size", step.batch)
@@ -109,7 +114,9 @@ std::string torchtitan(const ScriptedStep& step) {
 }
 
 std::vector<LaunchLine> training_lines(const ScriptedStep& step) {
-  std::vector<LaunchLine> lines = {{"megatron", megatron(step), ""}};
+  std::vector<LaunchLine> lines;
+  if (std::string command = megatron(step); !command.empty())
+    lines.push_back({"megatron", std::move(command), ""});
   if (std::string command = torchtitan(step); !command.empty())
     lines.push_back({"torchtitan", std::move(command), ""});
   return lines;
@@ -122,6 +129,7 @@ ScriptedStep step_of(const Forecast& f) {
                     .batch = f.batch,
                     .seq = f.seq,
                     .overlap_grad_reduce = f.parallel && r.parallel.overlap_grad_reduce,
+                    .cp_comm_type = r.parallel.cp_comm_type,
                     .layout = {}};
   TrainingCandidate& c = step.layout;
   c.dp = r.execution.dp;

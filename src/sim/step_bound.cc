@@ -62,7 +62,9 @@ class Bound {
 
   double seconds() {
     const int64_t stages = shape_.stages;
-    for (int64_t s = 0; s < stages; ++s) {
+    const bool splits = splits_backward(shape_.schedule);
+    for (int64_t s = 0; splits && s < stages; ++s) ends_alone(s);
+    for (int64_t s = 0; !splits && s < stages; ++s) {
       ends(s, head_[index(s)] + all_[index(s)]);
       around(s);
       communication(s);
@@ -142,6 +144,17 @@ class Bound {
       if (s == 0) return;
       at += load(s, 0).send_backward_s + of(s - 1, 0).received_last_s;
     }
+  }
+
+  /// A stage whose last pass computes gradients of weights, for which no other stage waits.
+  void ends_alone(int64_t stage) {
+    const double seconds = head_[index(stage)] + all_[index(stage)];
+    double copies = 0;
+    for (const PartLoad& part : step_.stages[index(stage)].parts) {
+      for (const GradientBucket& bucket : part.buckets) copies += bucket.copy_out_s;
+    }
+    end_[index(stage)] = seconds + step_.stages[index(stage)].reduce_rest_s;
+    copied_[index(stage)] = seconds + copies;
   }
 
   /// The stream that gathers parameters and reduces gradients.

@@ -14,6 +14,8 @@ namespace tilecast {
 ///   way to the stage, after them the last gradient on its way to the first stage.
 /// - The first micro-batch on its way to the last part and back to a stage, then what the stage has
 ///   not computed by then.
+///   Where gradients of weights are passes of their own, neither this way back nor the last
+///   gradient's: they may run meanwhile.
 /// - 1F1B: round trips between two stages, which stand in the order of both (a message between
 ///   stages is not hidden in the steady state).
 /// Then the reductions that follow the last backward pass, the optimizer, and the parameters.

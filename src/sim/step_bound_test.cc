@@ -14,6 +14,7 @@ struct Shape {
   bool buckets = false;   ///< gradients are reduced beside the backward pass
   bool copies = false;    ///< and copied out of the buckets
   bool gathered = false;  ///< parameters are gathered
+  bool splits = false;    ///< gradients of weights are passes of their own
   double send = 0;        ///< of a pass's time, at most
 };
 
@@ -22,6 +23,7 @@ PartLoad random_part(Rng& rng, const Shape& shape, double scale) {
   PartLoad part{.forward_s = size,
                 .backward_s = 2 * size,
                 .last_backward_s = 2 * size,
+                .weight_gradients_s = size,
                 .send_forward_s = shape.send * rng.uniform() * scale,
                 .send_backward_s = shape.send * rng.uniform() * scale};
   if (shape.buckets) {
@@ -49,6 +51,8 @@ TrainingStep random_step(Rng& rng, const Shape& shape) {
   step.pipeline.stages = pick(6);
   step.pipeline.microbatches = pick(24);
   step.pipeline.schedule = static_cast<PipelineSchedule>(pick(3) - 1);
+  if (shape.splits) step.pipeline.schedule = static_cast<PipelineSchedule>(pick(2) + 2);
+  if (step.pipeline.schedule == PipelineSchedule::kZbV) step.pipeline.chunks = 2;
   if (step.pipeline.schedule == PipelineSchedule::kInterleaved && step.pipeline.stages > 1) {
     step.pipeline.chunks = 1 + pick(3);
     step.pipeline.microbatches = step.pipeline.stages * pick(6);
@@ -102,6 +106,7 @@ TEST(StepBound, NeverExceedsTheSimulation) {
   near({.uneven = true, .buckets = true, .send = 0.3}, 0.9);
   near({.uneven = true, .buckets = true, .copies = true, .send = 0.3}, 0.9);
   near({.gathered = true}, 0.8);
+  near({.uneven = true, .buckets = true, .copies = true, .splits = true, .send = 0.3}, 0.7);
   near({.uneven = true, .gathered = true, .send = 0.5}, 0.8);
 }
 

@@ -1,4 +1,4 @@
-// The ends of the interval of a training step's times.
+// Times of a training step's passes, and the ends of the interval of all times.
 
 #include <algorithm>
 
@@ -20,12 +20,28 @@ void move(double& seconds, Transfer& transfer, int end) {
 
 }  // namespace
 
+double PartLoad::pass_s(PassKind kind, bool last) const {
+  const double backward = last ? last_backward_s : backward_s;
+  const double inputs_s = backward_s - weight_gradients_s;
+  switch (kind) {
+    case PassKind::kForward:
+      return forward_s;
+    case PassKind::kInputGradients:
+      return inputs_s;
+    case PassKind::kWeightGradients:
+      return backward - inputs_s;
+    default:
+      return backward;
+  }
+}
+
 void scale_kernels(PartLoad& part, double factor) {
-  for (double* seconds : {&part.forward_s, &part.backward_s, &part.last_backward_s,
-                          &part.forward_communication_s, &part.backward_communication_s,
-                          &part.forward_transfer.node_s, &part.forward_transfer.network_s,
-                          &part.forward_transfer.both_s, &part.backward_transfer.node_s,
-                          &part.backward_transfer.network_s, &part.backward_transfer.both_s})
+  for (double* seconds :
+       {&part.forward_s, &part.backward_s, &part.last_backward_s, &part.weight_gradients_s,
+        &part.forward_communication_s, &part.backward_communication_s,
+        &part.forward_transfer.node_s, &part.forward_transfer.network_s,
+        &part.forward_transfer.both_s, &part.backward_transfer.node_s,
+        &part.backward_transfer.network_s, &part.backward_transfer.both_s})
     *seconds *= factor;
   for (GradientBucket& bucket : part.buckets) {
     bucket.ready_s *= factor;

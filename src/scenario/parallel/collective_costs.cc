@@ -25,6 +25,9 @@ constexpr Use kUses[] = {{"all_reduce", &RankLayout::tensor_group},
                          {"reduce_scatter", &RankLayout::tensor_group},
                          {"context_all_gather", &RankLayout::context_group},
                          {"context_reduce_scatter", &RankLayout::context_group},
+                         {"context_ring", &RankLayout::context_ring},
+                         {"context_ring_backward", &RankLayout::context_ring},
+                         {"sequence_all_to_all", &RankLayout::context_group},
                          {"data_all_gather", &RankLayout::data_group},
                          {"data_reduce_scatter", &RankLayout::data_group},
                          {"expert_all_gather", &RankLayout::expert_tensor_group},
@@ -101,8 +104,20 @@ CollectiveTime CollectiveCosts::time_inside(const Kernel& kernel, const Node& no
     const auto num_experts = attribute<int64_t>(node, "num_experts");
     if (num_experts > 0) return sent_once(kernel, node, num_experts);
   }
+  if (use.group == &RankLayout::context_ring)
+    return around_ring(kernel, attribute<int64_t>(node, "ranks"));
   return time(collective_kind(kernel), collective_bytes(kernel), kernel.dtype,
               (layout_.*use.group)());
+}
+
+CollectiveTime CollectiveCosts::around_ring(const Kernel& kernel, int64_t ranks) const {
+  const int64_t steps = ranks - 1;
+  CollectiveTime all = time(collective_kind(kernel), collective_bytes(kernel) / steps, kernel.dtype,
+                            layout_.context_ring());
+  for (double* seconds : {&all.seconds, &all.low_s, &all.high_s, &all.link_s, &all.latency_s,
+                          &all.transfer_s, &all.node_s, &all.network_s})
+    *seconds *= static_cast<double>(steps);
+  return all;
 }
 
 Exchange CollectiveCosts::exchange(CollectiveKind kind, int64_t bytes, DType dtype,
@@ -122,6 +137,7 @@ void CollectiveCosts::price(const Program& program, std::vector<KernelTime>& tim
     set_time(times[launch.kernel], time_inside(kernel, *launch.node));
     priced[launch.kernel] = true;
   }
+  if (layout_.cp > 1) hide_ring(program, times);
   if (!layout_.tp_overlap && !layout_.expert_overlap) return;
   double computed_s = 0;
   for (const Launch& launch : program.launches) {
@@ -139,6 +155,33 @@ double occupied_share(const Device& device) {
   const Gpu* gpu = device.as_gpu();
   if (gpu == nullptr) return 0;
   return std::min(1.0, kChannels / static_cast<double>(gpu->sm_count));
+}
+
+/// While a rank attends to a block of keys, the next block is on its way: the last of as many
+/// blocks as ranks has nothing beside it. As above, the exchange takes multiprocessors from
+/// attention.
+void CollectiveCosts::hide_ring(const Program& program, std::vector<KernelTime>& times) const {
+  for (const bool backward : {false, true}) {
+    const OpId ring = require_op(backward ? "context_ring_backward" : "context_ring");
+    double sent_s = 0, attention_s = 0;
+    for (const Launch& launch : program.launches) {
+      const Kernel& kernel = program.kernels[launch.kernel];
+      const double seconds =
+          times[launch.kernel].seconds * static_cast<double>(program.count(launch));
+      if (kernel.op == ring) sent_s += seconds;
+      if (kernel.is<Attention>() && std::get<Attention>(kernel.shape).backward == backward)
+        attention_s += seconds;
+    }
+    if (sent_s <= 0) continue;
+    const double beside_s = attention_s * (1 - 1 / static_cast<double>(layout_.cp));
+    const double hidden = std::min(1.0, beside_s / sent_s);
+    const double visible = 1 - hidden + hidden * occupied_share(layout_.cluster.device);
+    for (size_t i = 0; i < times.size(); ++i) {
+      if (program.kernels[i].op != ring) continue;
+      for (double* seconds : {&times[i].seconds, &times[i].low_s, &times[i].high_s})
+        *seconds *= visible;
+    }
+  }
 }
 
 /// What runs beside computing slows it down by the multiprocessors that it occupies; no more is

@@ -67,10 +67,14 @@ class CollectiveCosts {
   /// Hides exchanges behind what is computed, `computed_s` of it. Returns how much that takes.
   double hide(const Program& program, std::vector<KernelTime>& times, bool experts,
               double computed_s) const;
+  /// Hides exchanges around a ring behind the attention to the blocks before.
+  void hide_ring(const Program& program, std::vector<KernelTime>& times) const;
   Exchange exchange(CollectiveKind kind, int64_t bytes, DType dtype, const CommGroup& group) const;
   CollectiveTime time(CollectiveKind kind, int64_t bytes, DType dtype,
                       const CommGroup& group) const;
   CollectiveTime time_inside(const Kernel& kernel, const Node& node) const;
+  /// All steps of an exchange around a ring, one after the other.
+  CollectiveTime around_ring(const Kernel& kernel, int64_t ranks) const;
   /// Tokens that are sent to a rank once, of `num_experts` on all ranks.
   CollectiveTime sent_once(const Kernel& kernel, const Node& node, int64_t num_experts) const;
   CollectiveTime noted(const CollectiveTime& time, const CommGroup& group) const;

@@ -8,6 +8,7 @@
 #include "ops/op_def.h"
 #include "passes/exchange.h"
 #include "passes/passes.h"
+#include "scenario/parallel/backward_split.h"
 #include "scenario/parallel/gradient_reduction.h"
 
 namespace tilecast {
@@ -103,7 +104,9 @@ Graph part_graph(const SharedModel& shared, const LayerRange& layers) {
   const auto& [setup, layout, whole] = shared;
   const Request share =
       with_share(setup.request, {layout.micro_batch, *setup.request.seq / layout.cp});
-  Graph modules = divide_context(whole, layout.cp);
+  Graph modules = divide_context(
+      whole,
+      {.ranks = layout.cp, .type = setup.request.parallel.cp_comm_type, .tensor_ranks = layout.tp});
   modules =
       divide_experts(modules, {.ranks = layout.ep,
                                .skew_percent = setup.request.execution.skew_percent.value_or(0),
@@ -161,6 +164,9 @@ ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,
   ModelPart part;
   part.pass = std::move(pass);
   part.memory = part_memory(*part.pass.work, options);
+  const BackwardSplit split = split_backward(part.pass);
+  part.weight_gradients_share = split.weights_share;
+  part.memory.kept_bytes = split.kept_bytes;
   PartLoad& load = part.load;
   const Timeline& timeline = part.pass.timeline;
   load.forward_s = timeline.phase_s(Phase::kForward);

@@ -20,6 +20,8 @@ struct PartMemory {
   int64_t expert_weights_bytes = 0, expert_gradients_bytes = 0;  ///< of these, of experts
   /// Bytes of each micro-batch in flight, between its forward and its backward pass.
   int64_t saved_bytes = 0;
+  /// Between its backward pass and the gradients of weights, if these are a pass of their own.
+  int64_t kept_bytes = 0;
   int64_t working_bytes = 0;                ///< of the one that is computed, at most, beyond that
   int64_t optimizer_temporaries_bytes = 0;  ///< of the optimizer step, at most
   /// FSDP holds the parameters of two units beside its share: the one that is computed, and the
@@ -40,7 +42,8 @@ struct ModelPart {
   std::vector<ReceivedTensor> received;
   /// Receiving them from the part before: by what joins the two stages.
   std::map<StageLinks, Exchange> receives;
-  PartLoad load;  ///< without messages between stages, whose links differ
+  PartLoad load;                      ///< without messages between stages, whose links differ
+  double weight_gradients_share = 0;  ///< of the backward pass, see backward_split.h
   double optimizer_s = 0;
   /// Bytes of the weights that the optimizer changes, and of the experts among them.
   int64_t trained_bytes = 0, trained_expert_bytes = 0;

@@ -45,7 +45,7 @@ class ParallelStep {
   std::vector<const ModelPart*> parts_of(int64_t stage) const {
     std::vector<const ModelPart*> parts;
     for (int64_t c = 0; c < layout_.pipeline.chunks; ++c)
-      parts.push_back(parts_[static_cast<size_t>(c * layout_.pp + stage)]);
+      parts.push_back(parts_[static_cast<size_t>(part_number(layout_.pipeline, stage, c))]);
     return parts;
   }
   const std::vector<const ModelPart*>& parts() const { return parts_; }
@@ -216,7 +216,7 @@ StageForecast describe_stage(const ParallelStep& step, int64_t stage, const Stag
                   .memory = memory};
   const RankLayout& layout = step.layout();
   for (int64_t c = 0; c < layout.pipeline.chunks; ++c)
-    f.layers += layout.parts[static_cast<size_t>(c * layout.pp + stage)].count;
+    f.layers += layout.parts[static_cast<size_t>(part_number(layout.pipeline, stage, c))].count;
   for (const ModelPart* part : step.parts_of(stage)) {
     f.forward_s += part->load.forward_s;
     f.backward_s += part->load.backward_s;
@@ -357,7 +357,7 @@ std::vector<StepOperation> parallel_operations(const PassSetup& setup, const Tim
   const ModelModules modules = rank_modules(setup, rank_share(setup.model, setup.request));
   const ParallelStep step(setup, timing, modules);
   const RankLayout& layout = step.layout();
-  const std::vector<StageWatts> watts = stage_watts(step.parts(), layout.pp, timing.power());
+  const std::vector<StageWatts> watts = stage_watts(step.parts(), layout.pipeline, timing.power());
   std::vector<StepOperation> operations;
   for (StepEvent& event : simulate_step(step.step(), Folding::kSymmetric, Events::kAll).events) {
     std::optional<double> power_w, idle_w;

@@ -1,14 +1,22 @@
 #include "scenario/parallel/parallel_step.h"
 
+#include <map>
+#include <optional>
+
 #include "base/checked.h"
 
 namespace tilecast {
 namespace {
 
-/// What a part receives from the stage before.
-Exchange receive(const ModelPart& part, const RankLayout& layout, int64_t stage_before) {
-  const auto found = part.receives.find(layout.links_after(stage_before));
-  return found == part.receives.end() ? Exchange{} : found->second;
+/// What a part of the model receives from the part before; the gradient that goes back has the
+/// same size.
+Exchange receive(const std::vector<const ModelPart*>& parts, size_t number,
+                 const RankLayout& layout) {
+  const std::optional<StageLinks> links = layout.links_before(static_cast<int64_t>(number));
+  if (!links) return {};
+  const std::map<StageLinks, Exchange>& receives = parts[number]->receives;
+  const auto found = receives.find(*links);
+  return found == receives.end() ? Exchange{} : found->second;
 }
 
 StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
@@ -18,18 +26,17 @@ StageLoad stage_load(const std::vector<const ModelPart*>& parts, int64_t stage,
   const Parallel& p = setup.request.parallel;
   int64_t weights = 0, experts = 0;
   for (int64_t c = 0; c < layout.pipeline.chunks; ++c) {
-    const auto number = static_cast<size_t>(c * layout.pp + stage);
+    const auto number = static_cast<size_t>(part_number(layout.pipeline, stage, c));
     const ModelPart& part = *parts[number];
     load.parts.push_back(part.load);
     PartLoad& own = load.parts.back();
-    // The gradient that goes back has the size of what was received.
-    if (number > 0) {
-      const Exchange back = receive(part, layout, (stage + layout.pp - 1) % layout.pp);
-      own.send_backward_s = back.seconds;
-      own.send_backward_transfer = back.transfer;
-    }
+    if (splits_backward(layout.pipeline.schedule))
+      own.weight_gradients_s = part.weight_gradients_share * part.load.backward_s;
+    const Exchange back = receive(parts, number, layout);
+    own.send_backward_s = back.seconds;
+    own.send_backward_transfer = back.transfer;
     if (number + 1 < parts.size()) {
-      const Exchange forward = receive(*parts[number + 1], layout, stage);
+      const Exchange forward = receive(parts, number + 1, layout);
       own.send_forward_s = forward.seconds;
       own.send_forward_transfer = forward.transfer;
     }
@@ -64,7 +71,9 @@ TrainingStep training_step(const std::vector<const ModelPart*>& parts, const Pas
   step.slow = layout.slow;
   for (int64_t s = 0; s < layout.pp; ++s)
     step.stages.push_back(stage_load(parts, s, setup, layout, costs));
-  if (layout.pp == 1) return step;
+  // Copies of tied embeddings on one rank add their gradients without an exchange.
+  const PipelineShape& shape = layout.pipeline;
+  if (layout.pp == 1 || stage_of_part(shape, shape.parts() - 1) == 0) return step;
   const Graph &first = parts.front()->pass.graph(), &last = parts.back()->pass.graph();
   int64_t shared = 0;
   DType dtype = DType::kFp32;

@@ -88,7 +88,8 @@ void divide_layers(RankLayout& layout, const Model& model, const Request& reques
                       "each stage for {} layers: nothing to interleave",
                       *p.layers_per_virtual_stage, layout.pp, layers));
   }
-  const int64_t parts = shape.chunks * layout.pp;
+  if (p.schedule == PipelineSchedule::kZbV) shape.chunks = 2;
+  const int64_t parts = shape.parts();
   const std::vector<int64_t> counts = p.stage_layers.empty()
                                           ? even_layers(layers, parts)
                                           : given_layers(p.stage_layers, layers, parts);
@@ -154,6 +155,21 @@ StageLinks RankLayout::links_after(int64_t stage) const {
   const auto [lower, upper] = std::minmax({stage, (stage + 1) % pp});
   const int64_t first = lower * ranks_of_stage, last = (upper + 1) * ranks_of_stage - 1;
   return first / node == last / node ? StageLinks::kInNode : StageLinks::kNetwork;
+}
+
+std::optional<StageLinks> RankLayout::links_before(int64_t part) const {
+  if (part == 0) return std::nullopt;
+  const int64_t from = stage_of_part(pipeline, part - 1), to = stage_of_part(pipeline, part);
+  if (from == to) return std::nullopt;
+  return links_after(to == (from + 1) % pp ? from : to);
+}
+
+CommGroup RankLayout::context_ring() const {
+  CommGroup pair = context_group();
+  // Where ranks are on several nodes, all wait for those that send over the network.
+  pair.ranks_per_node = pair.ranks_per_node == pair.ranks ? 2 : 1;
+  pair.ranks = 2;
+  return pair;
 }
 
 CommGroup RankLayout::stage_pair(StageLinks links) const {

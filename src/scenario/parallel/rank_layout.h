@@ -31,7 +31,7 @@ struct RankLayout {
   bool sends_once = false;  ///< a token to a rank, and to a node, whatever its experts there
   int64_t micro_batch = 1;  ///< sequences
   PipelineShape pipeline;
-  std::vector<LayerRange> parts;  ///< of the model, in order: part c · pp + s is part c of stage s
+  std::vector<LayerRange> parts;  ///< of the model, in order (see part_number)
   std::vector<double> slow;       ///< see TrainingStep::slow; empty: all ranks are alike
 
   int64_t ranks() const { return dp * tp * pp * cp; }
@@ -44,6 +44,8 @@ struct RankLayout {
   int64_t expert_width() const { return expert_tp.value_or(tp); }
   CommGroup expert_group() const { return group(ep, expert_width()); }
   CommGroup expert_tensor_group() const { return group(expert_width(), 1); }
+  /// A context-parallel rank and the next one, while all send.
+  CommGroup context_ring() const;
   /// How many times fewer ranks hold an expert than other weights.
   double expert_share() const {
     return static_cast<double>(ep * expert_width()) / static_cast<double>(tp);
@@ -56,6 +58,9 @@ struct RankLayout {
   /// What joins a stage and the next one, or the last and the first. Where a stage fills a part of
   /// a node, some neighbours share a node and others do not.
   StageLinks links_after(int64_t stage) const;
+  /// What joins the stages of a part of the model and of the part before; nullopt: it is the first
+  /// part, or both are on one stage.
+  std::optional<StageLinks> links_before(int64_t part) const;
   /// A rank of a stage and its neighbour of the next one.
   CommGroup stage_pair(StageLinks links) const;
   CommGroup first_and_last() const { return stage_pair(links_after(pp - 1)); }

@@ -18,24 +18,26 @@ int64_t share(int64_t bytes, int64_t experts, bool divided, const RankLayout& la
 }
 
 /// What the parts of a stage keep adds up; one of them computes at a time.
-PartMemory all_parts(const std::vector<const ModelPart*>& parts,
-                     const std::vector<int64_t>& in_flight) {
+PartMemory all_parts(const std::vector<const ModelPart*>& parts, const PipelineShape& pipeline,
+                     int64_t stage) {
   PartMemory all;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const PartMemory& own = parts[i]->memory;
+  std::vector<PassBytes> bytes;
+  for (const ModelPart* part : parts) {
+    const PartMemory& own = part->memory;
     all.weights_bytes = checked_add(all.weights_bytes, own.weights_bytes);
     all.gradients_bytes = checked_add(all.gradients_bytes, own.gradients_bytes);
     all.expert_weights_bytes = checked_add(all.expert_weights_bytes, own.expert_weights_bytes);
     all.expert_gradients_bytes =
         checked_add(all.expert_gradients_bytes, own.expert_gradients_bytes);
     all.optimizer_bytes = checked_add(all.optimizer_bytes, own.optimizer_bytes);
-    all.saved_bytes = checked_add(all.saved_bytes, checked_multiply(in_flight[i], own.saved_bytes));
+    bytes.push_back({.saved = own.saved_bytes, .kept = own.kept_bytes});
     all.optimizer_temporaries_bytes =
         checked_add(all.optimizer_temporaries_bytes, own.optimizer_temporaries_bytes);
     all.inputs_bytes = std::max(all.inputs_bytes, own.inputs_bytes);
     all.working_bytes = std::max(all.working_bytes, own.working_bytes);
     all.gathered_bytes = std::max(all.gathered_bytes, own.gathered_bytes);
   }
+  all.saved_bytes = most_bytes_in_flight(pipeline, stage, bytes);
   return all;
 }
 
@@ -59,7 +61,8 @@ void set_step_peak(PassMemory& memory, const PartMemory& all, Zero zero) {
 
 bool is_plain(const Request& request, const RankLayout& layout) {
   return layout.pipeline.chunks == 1 && layout.pipeline.microbatches == 1 &&
-         request.parallel.zero == Zero::kNone && !request.parallel.has_fp32_copies();
+         !splits_backward(layout.pipeline.schedule) && request.parallel.zero == Zero::kNone &&
+         !request.parallel.has_fp32_copies();
 }
 
 PassMemory rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage,
@@ -67,7 +70,7 @@ PassMemory rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage
   const Parallel& p = setup.request.parallel;
   PassMemory memory =
       forecast_memory(parts.front()->pass.graph(), parts.front()->pass.work->memory, setup);
-  const PartMemory all = all_parts(parts, most_in_flight(layout.pipeline, stage));
+  const PartMemory all = all_parts(parts, layout.pipeline, stage);
   memory.weights_bytes =
       share(all.weights_bytes, all.expert_weights_bytes, p.zero == Zero::kParameters, layout);
   memory.gradients_bytes =

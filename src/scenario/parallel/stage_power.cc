@@ -30,17 +30,18 @@ std::optional<double> StageWatts::of(std::string_view operation) const {
   return std::nullopt;
 }
 
-std::vector<StageWatts> stage_watts(const std::vector<const ModelPart*>& parts, int64_t stages,
-                                    const PowerTerms& terms) {
+std::vector<StageWatts> stage_watts(const std::vector<const ModelPart*>& parts,
+                                    const PipelineShape& pipeline, const PowerTerms& terms) {
   const std::optional<BoardPower> board = terms.board();
   if (!board) return {};
   constexpr size_t kPhases = 3;
-  std::vector<std::array<PhaseWork, kPhases>> works(static_cast<size_t>(stages));
+  std::vector<std::array<PhaseWork, kPhases>> works(static_cast<size_t>(pipeline.stages));
   double clock_share = 1;
   for (size_t number = 0; number < parts.size(); ++number) {
     const TimedPass& pass = parts[number]->pass;
     const Program& program = pass.program();
-    auto& of_stage = works[number % static_cast<size_t>(stages)];
+    auto& of_stage =
+        works[static_cast<size_t>(stage_of_part(pipeline, static_cast<int64_t>(number)))];
     for (const Phase phase : {Phase::kForward, Phase::kBackward, Phase::kOptimizer})
       of_stage.at(static_cast<size_t>(phase)).seconds += pass.timeline.phase_s(phase);
     for (const Launch& launch : program.launches) {

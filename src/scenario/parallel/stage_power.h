@@ -16,9 +16,8 @@ struct StageWatts {
   std::optional<double> of(std::string_view operation) const;
 };
 
-/// By stage; empty where power is not forecast. `parts`: by their number in the model, of which
-/// stages take turns.
-std::vector<StageWatts> stage_watts(const std::vector<const ModelPart*>& parts, int64_t stages,
-                                    const PowerTerms& terms);
+/// By stage; empty where power is not forecast. `parts`: by their number in the model.
+std::vector<StageWatts> stage_watts(const std::vector<const ModelPart*>& parts,
+                                    const PipelineShape& pipeline, const PowerTerms& terms);
 
 }  // namespace tilecast

@@ -9,6 +9,7 @@
 #include "base/checked.h"
 #include "base/text.h"
 #include "ops/op_def.h"
+#include "passes/distillation.h"
 #include "passes/forget_variables.h"
 #include "passes/main_gradients.h"
 #include "passes/passes.h"
@@ -17,6 +18,7 @@
 #include "request/access.h"
 #include "scenario/pass/pass_images.h"
 #include "scenario/pass/recomputation.h"
+#include "scenario/pass/teacher.h"
 #include "scenario/power.h"
 #include "scenario/software_support.h"
 #include "scenario/timing.h"
@@ -238,6 +240,10 @@ CheckedPass completed_pass(const Model& model, const Device& device, const Reque
                               software_def(*used.execution.software).title));
     used.execution.fusion = Fusion::kPointwise;
   }
+  if (!used.teacher.empty() && !model.has_modules)
+    throw Error(ErrorKind::kUnsupported,
+                model.name + ": a graph file learns from no `teacher`; use a config");
+  check_teacher(used, precision);
   if (!used.optimizer) used.optimizer = default_optimizer(model, request);
   if (!used.parallel.main_params)
     used.parallel.main_params = default_main_params(model, request, precision);
@@ -293,6 +299,8 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      const Precision& precision, const RankForm& form) {
   const bool training = request.mode == Mode::kTraining;
   if (model.has_modules) graph = decompose(std::move(graph), eager_form(request, precision));
+  const bool taught = !request.teacher.empty();
+  if (taught) graph = with_teacher(graph, request, precision);
   if (request.execution.fusion != Fusion::kNone) forget_variables(graph);
   if (training && traits_of(request).fuses_modules) join_pointwise(graph);
   if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
@@ -308,10 +316,15 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
   }
   if (precision.trains_in) train_in_low_precision(graph, low_precision_form(request, precision));
   if (precision.as_stored) store_as_in_checkpoint(graph, model.checkpoint, std::nullopt);
-  if (training && model.has_modules && form.has_head && request.loss != Loss::kNone)
-    add_loss(graph, {.upcast = model.decoder.has_value() || model.upcasts_loss,
+  const Counts loss_counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly;
+  const bool upcasts_loss = model.decoder.has_value() || model.upcasts_loss;
+  if (taught)
+    add_distillation_loss(graph,
+                          {.wide = upcasts_loss || precision.autocast, .counts = loss_counts});
+  else if (training && model.has_modules && form.has_head && request.loss != Loss::kNone)
+    add_loss(graph, {.upcast = upcasts_loss,
                      .autocast = precision.autocast,
-                     .counts = request.loss == Loss::kFull ? Counts::kAll : Counts::kMemoryOnly,
+                     .counts = loss_counts,
                      .ranks = form.vocabulary_ranks,
                      .cross_entropy = cross_entropy_of(request)});
   if (training && !model.has_backward)

@@ -18,6 +18,7 @@
 #include "scenario/pass/model_facts.h"
 #include "scenario/pass/pass.h"
 #include "scenario/pass/pass_images.h"
+#include "scenario/pass/teacher.h"
 #include "scenario/power.h"
 #include "scenario/recommendation/recommendation.h"
 #include "scenario/remedies.h"
@@ -75,6 +76,7 @@ void forecast_one_rank(Forecast& forecast, const Inquiry& inquiry, const PassSet
                     : inquiry.forecaster.impl().passes.get(inquiry.model, used, precision),
                 timing);
   forecast.parameters = pass.graph().parameter_count();
+  if (!used.teacher.empty()) forecast.parameters -= teacher_parameters(used, precision);
   forecast.input = input_text(model, pass.graph(), forecast.seq, used.decoder_seq);
   add_times(forecast, pass);
   std::vector<Warning>& warnings = forecast.warnings;
