@@ -328,11 +328,13 @@ ModelModules build_modules(const Model& model, const Request& request, const Pre
 Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      const Precision& precision, const RankForm& form) {
   const bool training = request.mode == Mode::kTraining;
+  if (training) mark_hidden_matrices(graph);
   if (model.has_modules) graph = decompose(std::move(graph), eager_form(request, precision));
   if (request.execution.fusion != Fusion::kNone) forget_variables(graph);
   if (training && traits_of(request).fuses_modules) join_pointwise(graph);
   if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
   graph.name = model.name;
+  if (training) mark_hidden_matrices(graph);  // of layers that were parts of modules
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) {
     if (training) {
@@ -371,7 +373,8 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                         .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16,
                         .main_params = request.parallel.main_params.value_or(MainParams::kAsModel),
                         .shards = form.optimizer_shards,
-                        .expert_ranks = form.expert_ranks});
+                        .expert_ranks = form.expert_ranks,
+                        .on_host = request.optimizer_offload});
   if (precision.trains_in_fp8) cast_weights_to_fp8(graph, fp8_form(request, precision));
   return graph;
 }
