@@ -78,10 +78,10 @@ def command_of(tilecast, row, model, folder):
     if row["mode"] == "training":
         optimizer, _, implementation = row["optimizer"].partition("-")
         command += ["--optimizer", optimizer, "--loss", "memory", "--main-params-dtype", "as-model"]
-        if implementation and optimizer != "sgd":
-            command += ["--optimizer-impl", implementation.replace("forloop", "for-loop")]
-        elif optimizer != "none":
+        if optimizer == "sgd":
             command += ["--optimizer-impl", "foreach"]
+        elif implementation:
+            command += ["--optimizer-impl", implementation.replace("forloop", "for-loop")]
         if row["checkpointing"] != "none":
             command += ["--checkpointing", row["checkpointing"]]
     return command

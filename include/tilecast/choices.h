@@ -21,9 +21,12 @@ constexpr auto choice_words(Mode) {
   return std::array<std::string_view, 2>{"inference", "training"};
 }
 
-enum class Optimizer : uint8_t { kNone, kSgd, kAdam, kAdamW };
+/// `torch.optim`'s, but Lion and the Adam with states of 8 bits, which are bitsandbytes'. Muon
+/// updates the matrices of layers, AdamW what is left.
+enum class Optimizer : uint8_t { kNone, kSgd, kAdam, kAdamW, kMuon, kAdafactor, kAdam8Bit, kLion };
 constexpr auto choice_words(Optimizer) {
-  return std::array<std::string_view, 4>{"none", "sgd", "adam", "adamw"};
+  return std::array<std::string_view, 8>{"none", "sgd",       "adam",     "adamw",
+                                         "muon", "adafactor", "adam8bit", "lion"};
 }
 
 /// PyTorch's implementations of an optimizer's step: one launch a step over all parameters, one
@@ -62,11 +65,13 @@ constexpr auto choice_words(Checkpointing) {
 }
 
 /// How the cross entropy of training is computed: PyTorch's log_softmax and nll_loss; in place, on
-/// one fp32 copy of the logits (Megatron-LM's vocab_parallel_cross_entropy); or that compiled, with
-/// fewer kernels and a copy for the gradient (its --cross-entropy-loss-fusion).
-enum class CrossEntropy : uint8_t { kLogSoftmax, kInPlace, kCompiled };
+/// one fp32 copy of the logits (Megatron-LM's vocab_parallel_cross_entropy); that compiled, with
+/// fewer kernels and a copy for the gradient (its --cross-entropy-loss-fusion); or together with
+/// the output layer, some rows at a time, so that all logits are never in memory (Liger's
+/// LigerFusedLinearCrossEntropyLoss).
+enum class CrossEntropy : uint8_t { kLogSoftmax, kInPlace, kCompiled, kChunked };
 constexpr auto choice_words(CrossEntropy) {
-  return std::array<std::string_view, 3>{"log-softmax", "in-place", "compiled"};
+  return std::array<std::string_view, 4>{"log-softmax", "in-place", "compiled", "chunked"};
 }
 
 /// How training in FP8 scales what it multiplies: by the largest value of earlier steps, by that of

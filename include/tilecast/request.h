@@ -330,10 +330,14 @@ struct Request {
   std::optional<int64_t> seq;
   /// The same of the decoder's sequences, of models with an encoder beside; default: as `seq`.
   std::optional<int64_t> decoder_seq;
-  /// Training only, also the next four. Default: AdamW; SGD for models with embedding tables.
+  /// Training only, also the next ones. Default: AdamW; SGD for models with embedding tables.
   std::optional<Optimizer> optimizer;
   /// Default of Trainer of transformers 5 (training_args.py, optim) and of torchtitan.
   OptimizerImpl optimizer_impl = OptimizerImpl::kFused;
+  /// The host keeps the optimizer's states and fp32 parameters, and computes the step.
+  bool optimizer_offload = false;
+  /// Of the host's memory, which all GPUs of a node share; default: that of data/laws.
+  std::optional<double> host_bytes_per_s;
   ZeroGrad zero_grad = ZeroGrad::kSetToNone;
   Loss loss = Loss::kFull;
   /// Distillation: name or file of a model whose logits the trained one learns to match; "": none.

@@ -369,6 +369,7 @@ struct PassMemory : Memory {
   MemoryParts at_peak;
   std::string peak_phase, peak_node;
   int64_t gradient_buckets_bytes = 0, optimizer_temporaries_bytes = 0;
+  int64_t host_optimizer_bytes = 0;
   std::string stack;
   /// Computed by add_remedies (src/scenario/remedies.h), as `remedies` and the largest batch of
   /// what fits.
@@ -390,6 +391,10 @@ struct PassMemory : Memory {
     field("optimizer_temporaries_bytes", "bytes",
           "the largest sum of tensors that the optimizer step computes beside its states",
           &Self::optimizer_temporaries_bytes);
+    field("host_optimizer_bytes", "bytes",
+          "with optimizer-offload, what the host keeps of this rank: states, fp32 parameters and "
+          "gradients",
+          &Self::host_optimizer_bytes);
     field("stack", "", "the software that workspace and framework are of", &Self::stack);
     field("reserved_bytes", "bytes",
           "what the caching allocator takes at most, with workspace and framework, if the peak "

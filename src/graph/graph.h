@@ -33,6 +33,7 @@ enum class TensorKind : uint8_t {
   kGradient,    ///< a parameter's accumulated gradient
   kOptimizer,   ///< optimizer state
   kReference,   ///< refers to memory that is counted elsewhere
+  kHost,        ///< in the host's memory
 };
 
 /// How long a Python variable keeps a tensor beyond its last reader (find_lifetimes).
@@ -56,6 +57,8 @@ struct Tensor {
   std::optional<int64_t> stored_bytes = {};
   bool cached = false;  ///< autocast's cached copy of a weight, kept until the forward pass ends
   bool frozen = false;  ///< a weight without gradient and optimizer state
+  /// A weight that a layer multiplies with, neither an embedding nor of the output: Muon's.
+  bool hidden_matrix = false;
   Held held = Held::kNo;
   Role role = Role::kNone;
   /// For a weight in a part of a model (part_of): its id in the graph of the whole model.

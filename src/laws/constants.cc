@@ -65,6 +65,8 @@ void IntervalConstants::describe(ConstantTable& table) {
 void HostConstants::describe(ConstantTable& table) {
   table.add("fast_ratio", fast_ratio);
   table.add("slow_ratio", slow_ratio);
+  table.add("memory_bytes_per_s", memory_bytes_per_s);
+  table.add("link_ratio", link_ratio);
 }
 
 void LawConstants::describe(ConstantTable& table) {

@@ -25,6 +25,7 @@ std::optional<MemoryUse> permanent_use(const Tensor& tensor, ZeroGrad zero_grad)
       break;
     case TensorKind::kActivation:
     case TensorKind::kReference:
+    case TensorKind::kHost:
       break;
   }
   return std::nullopt;
@@ -63,6 +64,9 @@ MemoryByPurpose memory_by_purpose(const Graph& graph, const LifetimeOptions& opt
         break;
       case TensorKind::kInput:
         add(memory.inputs_bytes);
+        break;
+      case TensorKind::kHost:
+        add(memory.host_bytes);
         break;
       case TensorKind::kActivation:
       case TensorKind::kReference:

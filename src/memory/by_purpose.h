@@ -12,6 +12,7 @@ struct MemoryByPurpose {
   int64_t weights_bytes = 0;    ///< parameters and buffers: exact
   int64_t gradients_bytes = 0;  ///< one gradient per parameter in training: exact
   int64_t optimizer_bytes = 0;  ///< optimizer states: exact
+  int64_t host_bytes = 0;       ///< of the optimizer, in the host's memory: exact
   /// The largest sums of live tensors that nodes compute, before the optimizer step and in it.
   int64_t activations_bytes = 0, optimizer_temporaries_bytes = 0;
   int64_t inputs_bytes = 0;  ///< inputs of the model

@@ -224,14 +224,21 @@ class Walk {
     int32_t step, block;
   };
 
+  /// Whether a segment computes the tensor, or the forward pass that it belongs to, once (gradients
+  /// that a fused loss computes).
+  bool is_made_by(const Tensor& tensor, int32_t index) const {
+    const Segment& segment = graph_.segments[static_cast<size_t>(index)];
+    const bool before = segment.reverses == tensor.segment && segment.repeat == 1;
+    return tensor.kind == TensorKind::kActivation && (tensor.segment == index || before);
+  }
+
   void accumulate(const Node& node, int32_t index, int32_t repetition) {
     const TensorId total = node.inputs[0], added = node.inputs[1];
     const Segment& segment = graph_.segments[static_cast<size_t>(index)];
     const int32_t mirrored = segment.reverses ? runs_of(index) - 1 - repetition : repetition;
     read(index, added, repetition);
     const TensorId owner = storage_[static_cast<size_t>(added)];
-    const bool own = owner >= 0 && graph_.tensor(owner).segment == index &&
-                     graph_.tensor(owner).kind == TensorKind::kActivation;
+    const bool own = owner >= 0 && is_made_by(graph_.tensor(owner), index);
     accumulations_.push_back(
         {total, instance(total, mirrored), own ? instance(added, repetition) : nullptr,
          memory_bytes(graph_.tensor(total)), own ? memory_bytes(graph_.tensor(owner)) : 0, step_,

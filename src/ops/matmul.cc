@@ -145,9 +145,10 @@ Flat flat(const Tensor& tensor, bool transposed) {
   return transposed ? Flat{columns, rows} : Flat{rows, columns};
 }
 
-Gemm gemm_sizes(const OpContext& context) {
-  const Flat a = flat(context.input(0), context.integer("transpose_a") != 0);
-  const Flat b = flat(context.input(1), context.integer("transpose_b") != 0);
+/// Of the inputs number `first` and the next one.
+Gemm gemm_sizes(const OpContext& context, size_t first = 0) {
+  const Flat a = flat(context.input(first), context.integer("transpose_a") != 0);
+  const Flat b = flat(context.input(first + 1), context.integer("transpose_b") != 0);
   if (a.columns != b.rows)
     context.fail(fmt::format("inner dimensions differ: [{}, {}] x [{}, {}] ({} != {})", a.rows,
                              a.columns, b.rows, b.columns, a.columns, b.rows));
@@ -168,9 +169,9 @@ void work_gemm(const OpContext& context, std::vector<Kernel>& kernels) {
 }
 
 // matmul: a [..., m, k] · b [..., k, n], equal leading dimensions.
-Gemm matmul_sizes(const OpContext& context) {
-  const Shape& a = context.input(0).shape;
-  const Shape& b = context.input(1).shape;
+Gemm matmul_sizes(const OpContext& context, size_t first = 0) {
+  const Shape& a = context.input(first).shape;
+  const Shape& b = context.input(first + 1).shape;
   if (a.size() < 2 || a.size() != b.size() ||
       !std::equal(a.begin(), a.end() - 2, b.begin(), b.end() - 2))
     context.fail(fmt::format("expected equal leading dimensions, found {} x {}", format_shape(a),
@@ -208,6 +209,42 @@ std::vector<TensorSpec> infer_matmul(const OpContext& context) {
 void work_matmul(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(gemm_kernel(context, matmul_sizes(context)));
   kernels.back().scheme = context.attribute<QuantScheme>("scheme");
+}
+
+// addmm: c + a · b, of matrices or of a batch of them.
+Gemm addmm_sizes(const OpContext& context) {
+  constexpr size_t kMatrix = 2;
+  const Gemm sizes =
+      context.input(1).shape.size() > kMatrix ? matmul_sizes(context, 1) : gemm_sizes(context, 1);
+  if (element_count(context.input(0).shape) != checked_product({sizes.batch, sizes.m, sizes.n}))
+    context.fail(fmt::format("{} cannot be added to a product of [{}, {}]",
+                             format_shape(context.input(0).shape), sizes.m, sizes.n));
+  return sizes;
+}
+
+std::vector<TensorSpec> infer_addmm(const OpContext& context) {
+  const Gemm sizes = addmm_sizes(context);
+  TensorSpec spec{.shape = {sizes.m, sizes.n}, .dtype = context.input(1).dtype};
+  if (sizes.batched) spec.shape.insert(spec.shape.begin(), sizes.batch);
+  return {spec};
+}
+
+/// c is copied, and the product added to the copy (addmm_out_cuda_impl of
+/// ATen/native/cuda/Blas.cpp); only a vector is added by the library.
+void work_addmm(const OpContext& context, std::vector<Kernel>& kernels) {
+  const Tensor& out = context.output(0);
+  const int64_t bytes = tensor_bytes(out);
+  kernels.push_back({.shape = Stream{.elements = element_count(out.shape)},
+                     .dtype = out.dtype,
+                     .read_bytes = bytes,
+                     .write_bytes = bytes});
+  kernels.push_back(gemm_kernel(context, addmm_sizes(context)));
+}
+
+Operands addmm_operands(GraphBuilder& b, const GivenSizes& s) {
+  Operands operands = gemm_operands(b, s);
+  operands.inputs.insert(operands.inputs.begin(), b.input("c", {s["m"], s["n"]}, s.dtype()));
+  return operands;
 }
 
 void backward_matmul(GradientBuilder& g, const Node& node) {
@@ -301,6 +338,18 @@ std::vector<OpDef> matmul_ops() {  // NOLINT(readability-function-size): a table
        .sizes = gemm_sizes_by_name(),
        .operands = gemm_operands,
        .example = "a: fp32[128, 256] b: fp32[256, 64]"},
+      {.name = "addmm",
+       .doc = "a matrix plus the product of two others, or of each of a batch (optimizer)",
+       .aten = "aten::addmm",
+       .onnx = "",
+       .min_inputs = 3,
+       .max_inputs = 3,
+       .attributes = {transpose_a, transpose_b},
+       .infer = infer_addmm,
+       .work = work_addmm,
+       .sizes = gemm_sizes_by_name(),
+       .operands = addmm_operands,
+       .example = "c: fp32[128, 64] a: fp32[128, 256] b: fp32[256, 64]"},
   };
 }
 

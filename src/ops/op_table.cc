@@ -43,6 +43,8 @@ std::vector<OpDef> image_ops();
 std::vector<OpDef> pointwise_ops();
 std::vector<OpDef> row_ops();
 std::vector<OpDef> loss_ops();
+std::vector<OpDef> chunked_loss_ops();
+std::vector<OpDef> host_ops();
 std::vector<OpDef> reduction_ops();
 std::vector<OpDef> view_ops();
 std::vector<OpDef> movement_ops();
@@ -78,6 +80,8 @@ const std::vector<OpDef>& op_table() {
                                            pointwise_ops,
                                            row_ops,
                                            loss_ops,
+                                           chunked_loss_ops,
+                                           host_ops,
                                            reduction_ops,
                                            view_ops,
                                            movement_ops,

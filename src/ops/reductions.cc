@@ -48,6 +48,14 @@ std::vector<TensorSpec> infer_argmax(const OpContext& context) {
   return specs;
 }
 
+/// A copy to the host, which waits for all that was launched before.
+void work_item(const OpContext& context, std::vector<Kernel>& kernels) {
+  Kernel kernel{.shape = Stream{}, .dtype = context.input(0).dtype};
+  add_traffic(kernel, context);
+  kernel.host.waits = true;
+  kernels.push_back(kernel);
+}
+
 /// Mean and squared differences in one pass (Welford): three operations an element.
 void work_variance(const OpContext& context, std::vector<Kernel>& kernels) {
   work_reduce(context, kernels);
@@ -166,6 +174,13 @@ std::vector<OpDef> reduction_ops() {  // NOLINT(readability-function-size): a ta
        .work = work_reduce,
        .operands = reduce_operands,
        .example = "x: fp32[64, 256] {shape=[64, 1]}"},
+      {.name = "item",
+       .doc = "a number that the host reads",
+       .aten = "aten::_local_scalar_dense",
+       .onnx = "",
+       .infer = infer_same,
+       .work = work_item,
+       .example = "x: fp32[1]"},
   };
 }
 

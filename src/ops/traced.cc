@@ -85,6 +85,7 @@ void work_stream(const OpContext& context, std::vector<Kernel>& kernels) {
     kernel.write_bytes = checked_add(kernel.write_bytes, tensor_bytes(context.output(i)));
   kernel.read_bytes = integer_or(context.node, "read_bytes", kernel.read_bytes);
   kernel.flops = context.integer("flops");
+  kernel.host.waits = context.integer("waits") != 0;
   kernels.push_back(kernel);
 }
 
@@ -138,6 +139,7 @@ std::vector<OpDef> traced_ops() {  // NOLINT(readability-function-size): a table
        .attributes = {outputs,
                       {.name = "flops", .doc = "of the kernel", .default_value = int64_t{0}},
                       {.name = "read_bytes", .doc = "default: every input once"},
+                      flag_attribute("waits", "1: the host waits for all that was launched before"),
                       {.name = "unmapped",
                        .doc = "the operator of PyTorch that it stands for and that Tilecast does "
                               "not know",

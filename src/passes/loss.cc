@@ -4,6 +4,7 @@
 #include "ops/op_def.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
+#include "tilecast/error.h"
 
 namespace tilecast {
 namespace {
@@ -46,6 +47,58 @@ void reduce_rows(GraphBuilder& b, TensorId labels, int64_t ranks) {
   }
 }
 
+bool is_read(const Graph& graph, TensorId id) {
+  const auto reads = [id](const Node& node) {
+    return std::find(node.inputs.begin(), node.inputs.end(), id) != node.inputs.end();
+  };
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), reads);
+}
+
+void remove_node(Graph& graph, int32_t at) {
+  for (const TensorId id : graph.nodes[static_cast<size_t>(at)].outputs)
+    graph.tensor(id).kind = TensorKind::kReference;  // nothing makes or reads it
+  graph.nodes.erase(graph.nodes.begin() + at);
+  for (Segment& segment : graph.segments) {
+    if (segment.first_node > at) {
+      --segment.first_node;
+    } else if (at < segment.first_node + segment.node_count) {
+      --segment.node_count;
+    }
+  }
+}
+
+/// Takes the output layer out of the graph, for a loss that computes it, and with it the casts of
+/// autocast, which that loss makes itself.
+Node take_output_layer(Graph& graph, TensorId logits, bool autocast) {
+  const OpId linear = require_op("linear"), keep = require_op("keep");
+  const auto maker = [&](TensorId id) {
+    return maker_before(graph, static_cast<int32_t>(graph.nodes.size()), id);
+  };
+  int32_t at = maker(logits);
+  while (graph.nodes[static_cast<size_t>(at)].op == keep) {
+    logits = graph.nodes[static_cast<size_t>(at)].inputs[0];
+    remove_node(graph, at);
+    at = maker(logits);
+  }
+  Node layer = graph.nodes[static_cast<size_t>(at)];
+  if (layer.op != linear || layer.inputs.size() != 2 ||
+      attribute<int64_t>(layer, "weight_layout") != 0 || is_read(graph, logits))
+    throw Error(ErrorKind::kUnsupported,
+                graph.name +
+                    ": `cross-entropy` chunked computes an output layer without bias whose logits "
+                    "nothing else reads, scales or caps; use another `cross-entropy`");
+  remove_node(graph, at);
+  for (TensorId& id : layer.inputs) {
+    const int32_t cast = maker(id);
+    if (!autocast || cast < 0 || graph.nodes[static_cast<size_t>(cast)].op != require_op("cast"))
+      continue;
+    const TensorId copy = id;
+    id = graph.nodes[static_cast<size_t>(cast)].inputs[0];
+    if (!is_read(graph, copy)) remove_node(graph, cast);
+  }
+  return layer;
+}
+
 }  // namespace
 
 void add_loss(Graph& graph, const LossForm& form) {
@@ -54,13 +107,28 @@ void add_loss(Graph& graph, const LossForm& form) {
     if (is_logits(graph, id)) logits.push_back(id);
   }
   if (logits.empty()) return;
+  const bool chunked = form.cross_entropy == CrossEntropy::kChunked;
+  std::vector<Node> layers;
+  std::vector<DType> dtypes;  // of their products
+  for (const TensorId id : logits) {
+    if (!chunked) break;
+    dtypes.push_back(graph.tensor(id).dtype);
+    layers.push_back(take_output_layer(graph, id, form.autocast));
+  }
   GraphBuilder b(graph);
   b.begin_segment("loss", 1);
   b.set_counts(form.counts);
-  for (TensorId x : logits) {
+  for (size_t i = 0; i < logits.size(); ++i) {
+    TensorId x = logits[i];
     Shape rows = graph.tensor(x).shape;
     rows.pop_back();
     const TensorId labels = b.input("labels", std::move(rows), DType::kInt64);
+    if (chunked) {
+      graph.losses.push_back(b.add("linear_cross_entropy",
+                                   {layers[i].inputs[0], layers[i].inputs[1], labels},
+                                   "loss.linear_cross_entropy", {{"dtype", dtypes[i]}})[0]);
+      continue;
+    }
     if (form.cross_entropy != CrossEntropy::kLogSoftmax) {
       reduce_rows(b, labels, form.ranks);
       const int64_t compiled = form.cross_entropy == CrossEntropy::kCompiled ? 1 : 0;

@@ -159,13 +159,19 @@ struct OptimizerStep {
   /// Expert-parallel ranks: an expert's weights have so many times fewer replicas, which divide
   /// them.
   double expert_ranks = 1;
+  bool on_host = false;  ///< Adam's states and fp32 parameters are there, and its step runs there
 };
 
 /// Whether a weight is one of experts: those have three dimensions.
 inline bool is_expert_weight(const Tensor& tensor) { return tensor.shape.size() == 3; }
 
+/// Marks the weights that Muon updates, of a graph whose layers of experts and linear layers are
+/// nodes: those they multiply with, but the output layer's.
+void mark_hidden_matrices(Graph& graph);
+
 /// Appends the optimizer step as PyTorch's kernels run it, by default its multi-tensor ones. States
-/// have the dtype of the parameters, unless there are fp32 copies of them.
+/// have the dtype of the parameters, unless there are fp32 copies of them; bitsandbytes' have
+/// dtypes of their own. Muon and Adafactor need whole matrices: `shards` must be 1.
 void add_optimizer(Graph& graph, const OptimizerStep& step);
 
 /// Stores the images that convolutions and their gradients read and write in this format. Returns

@@ -136,18 +136,21 @@ void PartCache::add_optimizer_step(ModelPart& part, const RankLayout& layout,
               .scaled_gradients = setup.precision.autocast && setup.precision.dtype == DType::kFp16,
               .main_params = r.parallel.main_params.value_or(MainParams::kAsModel),
               .shards = r.parallel.zero != Zero::kNone ? layout.data_ranks() : 1,
-              .expert_ranks = layout.expert_share()});
+              .expert_ranks = layout.expert_share(),
+              .on_host = r.optimizer_offload});
   for (const Tensor& tensor : graph.tensors) {
-    if (tensor.kind == TensorKind::kOptimizer)
-      part.memory.optimizer_bytes =
-          checked_add(part.memory.optimizer_bytes,
-                      checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment)));
+    const bool host = tensor.kind == TensorKind::kHost;
+    if (tensor.kind != TensorKind::kOptimizer && !host) continue;
+    int64_t& total = host ? part.memory.host_bytes : part.memory.optimizer_bytes;
+    total =
+        checked_add(total, checked_multiply(memory_bytes(tensor), graph.repeat_of(tensor.segment)));
   }
   part.memory.optimizer_temporaries_bytes =
       find_peak(find_lifetimes(graph, {.zero_grad = r.zero_grad})).optimizer_computed_bytes;
   const Program program = lower(graph);
   std::vector<KernelTime> times(program.kernels.size());
   timing.predictor.predict(program.kernels, timing.device, timing.conditions, times);
+  price_host_work(program, timing.host, times);
   HostFedStream stream(timing.host_launch_s());
   for (const Block& block : part.pass.program().blocks)
     run_block(stream, part.pass.program(), block, part.pass.times);

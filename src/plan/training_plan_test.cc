@@ -95,6 +95,22 @@ TEST(TrainingPlan, MemoryOfStatesInTheModelsDtypeIsThatOfForecasts) {
   expect_forecasts(kGpt, one_pass, 1);
 }
 
+TEST(TrainingPlan, OtherOptimizersAreThoseOfForecasts) {
+  for (const Optimizer optimizer : {Optimizer::kMuon, Optimizer::kAdam8Bit, Optimizer::kAdamW}) {
+    TrainingQuery query = training_query(1024);
+    query.request.optimizer = optimizer;
+    query.request.optimizer_offload = optimizer == Optimizer::kAdamW;
+    query.space.tp = {1, 2};
+    const TrainingPlan plan = plan_of(kGpt, query);
+    ASSERT_FALSE(plan.candidates.empty());
+    expect_forecasts(kGpt, plan, plan.candidates.size() / 20 + 1);
+    // Muon's step needs whole matrices.
+    const bool divided = std::any_of(plan.candidates.begin(), plan.candidates.end(),
+                                     [](const auto& c) { return c.zero != Zero::kNone; });
+    EXPECT_EQ(divided, optimizer != Optimizer::kMuon);
+  }
+}
+
 TEST(TrainingPlan, PruningLosesNone) {
   for (const char* cluster : {"a100-sxm-4", "dgx-a100"}) {
     for (const auto& [config, seq] : {std::pair{kGpt, 1024}, std::pair{kExperts, 2048}}) {

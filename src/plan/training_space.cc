@@ -6,6 +6,7 @@
 
 #include "base/checked.h"
 #include "plan/values.h"
+#include "request/pass_layout.h"
 
 namespace tilecast {
 namespace {
@@ -185,6 +186,9 @@ class Enumeration {
              space_.zero, {Zero::kNone, Zero::kOptimizer, Zero::kGradients, Zero::kParameters})) {
       if (zero != Zero::kNone && c.dp * c.cp == 1) continue;  // nothing to divide
       if (zero == Zero::kParameters && splits_backward(c.schedule)) continue;
+      if (zero != Zero::kNone && space_.zero.empty() &&
+          needs_whole_matrices(query_.request.optimizer.value_or(Optimizer::kAdamW)))
+        continue;
       c.zero = zero;
       group.candidates.push_back(c);
     }

@@ -45,6 +45,9 @@ void add_memory(Lines& lines, const PassMemory& m) {
   }
   lines.add("  workspace", format_bytes(m.workspace_bytes), "");
   lines.add("  framework", format_bytes(m.framework_bytes), m.stack);
+  if (m.host_optimizer_bytes > 0)
+    lines.add("  on the host", format_bytes(m.host_optimizer_bytes),
+              "parameters, gradients and states in fp32");
   for (const MemoryRemedy& remedy : m.remedies) {
     const std::string batch =
         remedy.largest_batch

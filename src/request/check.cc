@@ -377,7 +377,10 @@ void check_request(const Request& request) {
   if (request.kind == RequestKind::kPass && request.execution.skew_percent.value_or(0) > 0 &&
       request.parallel.ep == 1)
     refuse("`skew` needs `ep` of 2 or more: on one rank, all tokens meet all experts in any case");
-  if (request.kind == RequestKind::kPass) check_pass_layout(request);
+  if (request.kind == RequestKind::kPass) {
+    check_step(request);
+    check_pass_layout(request);
+  }
   if (request.kind == RequestKind::kGenerate) check_static(request);
   if (request.kind == RequestKind::kServe) check_server(request);
 }

@@ -75,7 +75,9 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
       {.name = "optimizer",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.optimizer; }>(),
-       .help = "of the optimizer step; default in training: adamw, for recommendation models sgd",
+       .help = "of the optimizer step; muon: of matrices of layers, with AdamW for all else; "
+               "adam8bit, lion: bitsandbytes'; default in training: adamw, for recommendation "
+               "models sgd",
        .choices = choice_names<Optimizer>(),
        .needs = "mode=training",
        .off_value = "none"},
@@ -83,9 +85,31 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.optimizer_impl; }>(),
        .default_value = "fused",
-       .help = "foreach: a launch for each step; fused: one kernel; for-loop: each parameter alone",
+       .help = "of sgd, adam and adamw (also beside muon): foreach: a launch for each step; fused: "
+               "one kernel; for-loop: each parameter alone",
        .choices = choice_names<OptimizerImpl>(),
        .needs = "mode=training"},
+      {.name = "optimizer-offload",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.optimizer_offload; }>(),
+       .default_value = "off",
+       .help =
+           "on: the host keeps the states and fp32 parameters of adam or adamw and computes the "
+           "step (ZeRO-Offload; Megatron-LM's --optimizer-cpu-offload)",
+       .choices = {"on", "off"},
+       .needs = "mode=training"},
+      {.name = "host-memory-gb-s",
+       .kinds = kPasses,
+       .access = field<[](auto& r) -> auto& { return r.host_bytes_per_s; }>(),
+       .value = "GB/S",
+       .unit = "GB/s",
+       .help =
+           "what the host's memory reaches in that step, shared by all GPUs of a node; default: "
+           "460",
+       .min = 1,
+       .max = 1e5,
+       .per_unit = 1e-9,
+       .needs = "optimizer-offload=on"},
       {.name = "zero-grad",
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.zero_grad; }>(),
@@ -105,7 +129,8 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .kinds = kPasses,
        .access = field<[](auto& r) -> auto& { return r.cross_entropy; }>(),
        .help = "log-softmax: PyTorch's; in-place: on one fp32 copy of the logits, as Megatron-LM; "
-               "compiled: its --cross-entropy-loss-fusion; default: the software's",
+               "compiled: its --cross-entropy-loss-fusion; chunked: with the output layer, some "
+               "rows at a time, as Liger's; default: the software's",
        .choices = choice_names<CrossEntropy>(),
        .needs = "mode=training"},
       {.name = "teacher",

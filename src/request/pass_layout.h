@@ -9,4 +9,11 @@ namespace tilecast {
 /// request states it), and its pipeline has what its schedule needs.
 void check_pass_layout(const Request& request);
 
+/// Whether a step of the optimizer reads rows and columns of parameters.
+bool needs_whole_matrices(Optimizer optimizer);
+
+/// Throws Error{kInput} for options of the loss, the optimizer and the ranks that contradict each
+/// other.
+void check_step(const Request& request);
+
 }  // namespace tilecast

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "devices/registry.h"
 #include "laws/constants.h"
 #include "passes.h"
 #include "scenario/timing.h"
@@ -84,6 +85,48 @@ TEST(Host, TimesThatAreGivenStay) {
   const double typical = forecast_text("llama-3.2-1b", "H100", request).request.value;
   request.execution.host = HostClass::kSlow;
   EXPECT_EQ(forecast_text("llama-3.2-1b", "H100", request).request.value, typical);
+}
+
+/// A step whose optimizer the host computes.
+Request offloaded() {
+  Request request{.batch = 8, .mode = Mode::kTraining, .seq = 64};
+  request.execution.dtype = "bf16";
+  request.optimizer_offload = true;
+  return request;
+}
+
+TEST(OffloadedOptimizer, TakesTheRatesOfTheLinkAndOfTheHostsMemory) {
+  const Forecast f = forecast("gpt2", "H100", offloaded());
+  double link = 0;
+  for (const Link& each : find_device("H100").links)
+    if (each.kind == "pcie") link = each.bytes_per_s * ratios().link_ratio;
+  ASSERT_GT(link, 0);
+  // Gradients in fp32, parameters in bf16; Adam reads four fp32 numbers, and writes three and the
+  // parameter in bf16.
+  const auto parameters = static_cast<double>(f.parameters);
+  const double copied_s = (4 + 2) * parameters / link;
+  EXPECT_NEAR(f.optimizer_s, copied_s + 30 * parameters / ratios().memory_bytes_per_s, 1e-4);
+  EXPECT_EQ(f.memory.optimizer_bytes, 0);
+  EXPECT_EQ(f.memory.host_optimizer_bytes, 16 * f.parameters);
+  Request twice = offloaded();
+  twice.host_bytes_per_s = 2 * ratios().memory_bytes_per_s;
+  EXPECT_NEAR(forecast("gpt2", "H100", twice).optimizer_s,
+              copied_s + 15 * parameters / ratios().memory_bytes_per_s, 1e-4);
+}
+
+TEST(OffloadedOptimizer, SharesTheHostsMemoryWithTheOtherGpusOfANode) {
+  Request request = offloaded();
+  const double alone_s = forecast("gpt2", "H100", request).optimizer_s;
+  request.execution.dp = 8;
+  const Forecast eight = forecast("gpt2", "H100", request);
+  const double update_s = 30 * static_cast<double>(eight.parameters) / ratios().memory_bytes_per_s;
+  EXPECT_NEAR(eight.optimizer_s - alone_s, 7 * update_s, 0.02 * update_s);
+  // Each of them updates an eighth.
+  request.parallel.zero = Zero::kOptimizer;
+  const Forecast divided = forecast("gpt2", "H100", request);
+  EXPECT_NEAR(divided.optimizer_s, eight.optimizer_s / 8, 1e-4);
+  EXPECT_NEAR(static_cast<double>(divided.memory.host_optimizer_bytes),
+              static_cast<double>(2 * eight.parameters), 64);
 }
 
 }  // namespace

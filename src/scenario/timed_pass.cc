@@ -39,7 +39,8 @@ TimingSetup timing_setup(const PassSetup& setup, const Predictor& predictor) {
           .predictor = predictor,
           .device = setup.device,
           .conditions = conditions_of(execution, setup.device),
-          .power_cap_w = setup.request.energy.power_cap_w};
+          .power_cap_w = setup.request.energy.power_cap_w,
+          .host = host_rates(setup, predictor.laws())};
 }
 
 void run_kernels(TimedPass& pass, const TimingSetup& setup) {
@@ -62,6 +63,7 @@ TimedPass time_pass(std::shared_ptr<const PassWork> work, const TimingSetup& set
   pass.times.resize(program.kernels.size());
   setup.predictor.predict(program.kernels, setup.device, setup.conditions, pass.times);
   mark_traced_operators(program, setup.predictor.laws().intervals, pass.times);
+  price_host_work(program, setup.host, pass.times);
   if (setup.price_collectives) setup.price_collectives(program, pass.times);
   run_kernels(pass, setup);
   pass.totals = totals_of(pass.timeline, program.kernel_counts(), pass.times);

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "scenario/host_work.h"
 #include "scenario/pass/pass.h"
 #include "scenario/pass/pass_work.h"
 #include "scenario/power.h"
@@ -30,6 +31,7 @@ struct TimingSetup {
   const Device& device;
   Conditions conditions;
   std::optional<double> power_cap_w;
+  HostRates host;
   /// Replaces the times of collectives, which depend on where the ranks are; may be null.
   std::function<void(const Program&, std::vector<KernelTime>&)> price_collectives = nullptr;
 

@@ -134,7 +134,9 @@ std::vector<Roof> roofs_of(const std::vector<KernelForecast>& kernels, const Dev
 }
 
 int64_t recomputed_flops(const Node& node, const Kernel& kernel) {
-  if (node.recomputed) return kernel.flops;
+  // An optimizer's products (Muon's) are no more part of the model.
+  const bool of_step = node.phase == Phase::kOptimizer && kernel.is_product();
+  if (node.recomputed || of_step) return kernel.flops;
   const Attention* attention = kernel.as<Attention>();
   // One of five products: work_attention_backward in ops/attention.cc.
   constexpr int64_t kBackwardProducts = 5;

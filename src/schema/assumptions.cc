@@ -61,7 +61,17 @@ std::string optimizer_words(const Forecast& f) {
   const bool copies = sixteen_bits && f.used.lora_rank == 0 && f.used.parallel.has_fp32_copies();
   if (optimizer == Optimizer::kSgd)  // without momentum, it has no states
     return copies ? words + ", fp32 copies of the parameters" : words;
-  words += fmt::format(" ({})", choice_name(f.used.optimizer_impl));
+  if (f.used.optimizer_offload) return words + " on the host, in fp32";
+  const std::string impl = choice_name(f.used.optimizer_impl);
+  if (optimizer == Optimizer::kMuon) {
+    words += fmt::format(" of layers' matrices, adamw ({}) of all else", impl);
+  } else if (optimizer == Optimizer::kAdam || optimizer == Optimizer::kAdamW) {
+    words += fmt::format(" ({})", impl);
+  }
+  if (optimizer == Optimizer::kAdam8Bit || optimizer == Optimizer::kLion) {
+    words += optimizer == Optimizer::kLion ? ", states in fp32" : ", states in 8 bits";
+    return copies ? words + ", fp32 copies of the parameters" : words;
+  }
   if (f.used.lora_rank > 0) return words + ", states of the adapters only";
   if (copies) return words + ", fp32 copies of the parameters, states in fp32";
   const std::string states = multiplies_in_few_bits(f) ? "bf16" : f.dtype;
@@ -75,6 +85,7 @@ void add_training(Words& words, const Forecast& f) {
   if (runs(f.kernels, "nll_loss")) words.emplace_back("loss");
   if (!r.teacher.empty())
     words.push_back(fmt::format("divergence from the logits of {} as the loss", r.teacher));
+  if (runs(f.kernels, "linear_cross_entropy")) words.emplace_back("loss by chunks of logits");
   if (runs(f.kernels, "cross_entropy")) words.emplace_back("loss on one fp32 copy of the logits");
   if (f.dtype == "fp8" && r.lora_rank == 0)
     words.push_back(fmt::format("scales {}", choice_name(r.fp8_recipe.value_or(Fp8Recipe{}))));

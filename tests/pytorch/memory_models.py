@@ -4,7 +4,8 @@ A case is a row of a CSV file: model (a bundled config, types/LABEL: a family of
 measure/kit/zoo.py, or the path of a config.json), mode
 (inference, training), batch, seq (0 for images), dtype (fp32, bf16: weights and computation; amp: fp32 weights, bf16 autocast),
 attention (eager, sdpa), checkpointing (none, full: every layer, selective: eager attention from the scores on), optimizer (none,
-sgd-foreach, sgd-forloop, adamw-foreach, adamw-fused, adamw-forloop). Where the file has it, adapters (none, lora-R: adapters of rank R
+sgd-foreach, sgd-forloop, adamw-foreach, adamw-fused, adamw-forloop, muon-IMPL: beside AdamW of that implementation, adafactor, and
+adam8bit and lion of bitsandbytes). Where the file has it, adapters (none, lora-R: adapters of rank R
 by peft beside all linear layers, qlora-R: beside weights in bitsandbytes' NF4 with double quantization).
 """
 import contextlib
@@ -231,16 +232,63 @@ def inputs_of(model, case, device):
     return inputs
 
 
+class Both:
+    """Two optimizers that step one after the other."""
+
+    def __init__(self, *optimizers):
+        self.optimizers = optimizers
+
+    def step(self):
+        for optimizer in self.optimizers:
+            optimizer.step()
+
+    @property
+    def state(self):
+        return {parameter: state for optimizer in self.optimizers for parameter, state in optimizer.state.items()}
+
+
+def hidden_matrices(model):
+    """Weights of linear layers but the output layer's, as users of Muon choose them."""
+    import torch
+    from transformers.pytorch_utils import Conv1D
+    output = model.get_output_embeddings()
+    chosen = [module.weight for module in model.modules()
+              if isinstance(module, (torch.nn.Linear, Conv1D)) and module is not output]
+    return [weight for weight in chosen if output is None or weight is not output.weight]
+
+
+def bitsandbytes_optimizer(kind, trained):
+    """Without its kernels, which work in place."""
+    import bitsandbytes
+    from bitsandbytes.optim import optimizer as module
+    for name in ("optimizer_update_32bit", "optimizer_update_8bit_blockwise"):
+        setattr(module.F, name, lambda *args, **kwargs: None)
+    module.sync_gpu = lambda tensor: None
+    return (bitsandbytes.optim.Adam8bit if kind == "adam8bit" else bitsandbytes.optim.Lion)(trained, lr=1e-5)
+
+
 def optimizer_of(model, case):
-    """AdamW or SGD over all trained parameters, with the implementation that the case names; None in inference."""
+    """Over all trained parameters, with the implementation that the case names; None in inference."""
     import torch
     kind, _, implementation = case["optimizer"].partition("-")
     if case["mode"] != "training" or kind == "none":
         return None
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
+
+    def adamw(parameters):
+        return torch.optim.AdamW(parameters, lr=1e-5, foreach=implementation == "foreach", fused=implementation == "fused")
+
     if kind == "sgd":
         return torch.optim.SGD(trained, lr=1e-5, foreach=implementation != "forloop")
-    return torch.optim.AdamW(trained, lr=1e-5, foreach=implementation == "foreach", fused=implementation == "fused")
+    if kind == "muon":
+        matrices = hidden_matrices(model)
+        own = {id(matrix) for matrix in matrices}
+        return Both(torch.optim.Muon(matrices, lr=1e-5), adamw([one for one in trained if id(one) not in own]))
+    if kind == "adafactor":
+        return torch.optim.Adafactor(trained, lr=1e-5)
+    if kind in ("adam8bit", "lion"):
+        return bitsandbytes_optimizer(kind, trained)
+    return adamw(trained)
 
 
 def autocast_of(case, device):

@@ -16,7 +16,8 @@ less cuBLAS workspaces, where no block is larger than asked for; allocated_bytes
 allocator (caching_allocator.py). Not in it: the CUDA context and what kernels take besides their results, but for the backward
 pass of fused attention (TEMPORARIES).
 
-Needs the CPU build of torch, transformers and g++; for adapters peft, and bitsandbytes for those beside quantized weights.
+Needs the CPU build of torch, transformers and g++; for adapters peft, and bitsandbytes for those beside quantized weights and
+for its optimizers.
 """
 import argparse
 import concurrent.futures
@@ -178,9 +179,10 @@ def own_gradients(ledger, model):
 
 
 def own_states(ledger, optimizer):
+    import torch
     for state in optimizer.state.values():
         for name, tensor in state.items():
-            if name != "step":
+            if torch.is_tensor(tensor) and name != "step":
                 ledger.own(tensor, "optimizer state", "optimizer")
 
 
@@ -274,6 +276,7 @@ def answer_for_values():
     masking_utils.is_tracing = lambda tensor=None: False
     masking_utils.fast_all = lambda mask: True
     masking_utils.find_packed_sequence_indices = lambda position_ids: None
+    torch.Tensor.item = lambda self: 1.0  # norms that Adafactor reads
     for module in (torch.nn.init, initialization):  # reads a number back
         module.trunc_normal_ = lambda tensor, *args, **kwargs: tensor
 

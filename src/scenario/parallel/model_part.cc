@@ -66,6 +66,7 @@ PartMemory part_memory(const PassWork& work, const LifetimeOptions& options) {
                     .gradients_bytes = work.memory.gradients_bytes,
                     .optimizer_bytes = work.memory.optimizer_bytes,
                     .inputs_bytes = work.memory.inputs_bytes,
+                    .host_bytes = work.memory.host_bytes,
                     .gathered_bytes = gathered_bytes(graph)};
   for (const Tensor& tensor : graph.tensors) {
     const bool gradient = tensor.kind == TensorKind::kGradient;
@@ -139,8 +140,10 @@ HostFedStream::Sequence launches_of(const Program& program, Phase phase,
   for (const Block& block : program.blocks) {
     if (block.phase != phase) continue;
     for (int64_t r = 0; r < block.repeat; ++r) {
-      for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i)
-        stream.append(launches, times[program.launches[i].kernel].seconds);
+      for (size_t i = block.first_launch; i < block.first_launch + block.launch_count; ++i) {
+        const size_t kernel = program.launches[i].kernel;
+        stream.append(launches, times[kernel].seconds, program.kernels[kernel].host);
+      }
     }
   }
   return launches;

@@ -23,6 +23,7 @@ struct PartMemory {
   /// Between its backward pass and the gradients of weights, if these are a pass of their own.
   int64_t kept_bytes = 0;
   int64_t working_bytes = 0;                ///< of the one that is computed, at most, beyond that
+  int64_t host_bytes = 0;                   ///< of the optimizer, in the host's memory
   int64_t optimizer_temporaries_bytes = 0;  ///< of the optimizer step, at most
   /// FSDP holds the parameters of two units beside its share: the one that is computed, and the
   /// next.

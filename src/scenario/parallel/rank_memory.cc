@@ -30,6 +30,7 @@ PartMemory all_parts(const std::vector<const ModelPart*>& parts, const PipelineS
     all.expert_gradients_bytes =
         checked_add(all.expert_gradients_bytes, own.expert_gradients_bytes);
     all.optimizer_bytes = checked_add(all.optimizer_bytes, own.optimizer_bytes);
+    all.host_bytes = checked_add(all.host_bytes, own.host_bytes);
     bytes.push_back({.saved = own.saved_bytes, .kept = own.kept_bytes});
     all.optimizer_temporaries_bytes =
         checked_add(all.optimizer_temporaries_bytes, own.optimizer_temporaries_bytes);
@@ -76,6 +77,7 @@ PassMemory rank_memory(const std::vector<const ModelPart*>& parts, int64_t stage
   memory.gradients_bytes =
       share(all.gradients_bytes, all.expert_gradients_bytes, p.zero >= Zero::kGradients, layout);
   memory.optimizer_bytes = all.optimizer_bytes;  // the optimizer step was divided already
+  memory.host_optimizer_bytes = all.host_bytes;
   memory.activations_bytes = all.saved_bytes + all.working_bytes + all.inputs_bytes;
   memory.optimizer_temporaries_bytes = all.optimizer_temporaries_bytes;
   const bool plain = parts.size() == 1 && is_plain(setup.request, layout);

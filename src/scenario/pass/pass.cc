@@ -298,6 +298,7 @@ ModelModules build_modules(const Model& model, const Request& request, const Pre
 Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      const Precision& precision, const RankForm& form) {
   const bool training = request.mode == Mode::kTraining;
+  if (training) mark_hidden_matrices(graph);
   if (model.has_modules) graph = decompose(std::move(graph), eager_form(request, precision));
   const bool taught = !request.teacher.empty();
   if (taught) graph = with_teacher(graph, request, precision);
@@ -306,6 +307,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
   if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
   if (request.packed_length) pack_sequences(graph, *request.packed_length);
   graph.name = model.name;
+  if (training) mark_hidden_matrices(graph);  // of layers that were parts of modules
   if (precision.autocast) autocast(graph, precision.dtype);
   if (precision.scheme_of) {
     if (training) {
@@ -346,7 +348,8 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                         .scaled_gradients = precision.autocast && precision.dtype == DType::kFp16,
                         .main_params = request.parallel.main_params.value_or(MainParams::kAsModel),
                         .shards = form.optimizer_shards,
-                        .expert_ranks = form.expert_ranks});
+                        .expert_ranks = form.expert_ranks,
+                        .on_host = request.optimizer_offload});
   if (precision.trains_in) cast_weights(graph, low_precision_form(request, precision));
   return graph;
 }

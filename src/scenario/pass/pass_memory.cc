@@ -47,6 +47,7 @@ PassMemory forecast_memory(const Graph& graph, const MemoryByPurpose& plan,
     memory.workspace_bytes = checked_add(
         memory.workspace_bytes,
         checked_multiply(stack.expert_workspaces, extension_workspace_bytes(setup.device, stack)));
+  memory.host_optimizer_bytes = plan.host_bytes;
   memory.stack = stack.measured_with;
   memory.at_peak = parts_of(plan.peak.by_use);
   set_peak(memory);
