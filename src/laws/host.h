@@ -1,7 +1,8 @@
 #pragma once
 
 // Constants of hosts: how the time of a fast or slow one compares with the costs in data/software,
-// and the rates at which one keeps and updates an optimizer's states. What each is and how it was found: data/laws/host.json.
+// and the rates at which one keeps and updates an optimizer's states. What each is and how it was
+// found: data/laws/host.json.
 
 namespace tilecast {
 

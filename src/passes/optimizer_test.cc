@@ -130,8 +130,7 @@ TEST(Adafactor, KeepsARowAndAColumnOfAMatrix) {
 TEST(Adafactor, HoldsTheUpdateOfTheParameterBefore) {
   // The output layer's follows the embedding's.
   const Graph graph = stepped("fp32", {.optimizer = Optimizer::kAdafactor});
-  EXPECT_EQ(memory_by_purpose(graph).optimizer_temporaries_bytes,
-            2 * 4 * kWords * kNarrow + 512)
+  EXPECT_EQ(memory_by_purpose(graph).optimizer_temporaries_bytes, 2 * 4 * kWords * kNarrow + 512)
       << "beside a mean of one number, in a block of the allocator";
 }
 

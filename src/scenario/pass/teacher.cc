@@ -51,7 +51,7 @@ void check_teacher(const Request& r, const Precision& precision) {
   if (p.cp > 1) refuse(fmt::format("`cp` {}", p.cp), "use `dp`");
   if (p.ep > 1) refuse(fmt::format("`ep` {}", p.ep), "use `dp`");
   if (p.zero == Zero::kParameters) refuse("`zero` 3", "use `zero` 2 or less");
-  if (precision.trains_in_fp8 || precision.scheme_of)
+  if (precision.trains_in || precision.scheme_of)
     throw Error(ErrorKind::kUnsupported,
                 fmt::format("`teacher` with `dtype` {}: products of a teacher in less than 16 bits "
                             "are not modelled; use bf16, fp16, amp or fp32",
