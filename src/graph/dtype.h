@@ -25,6 +25,8 @@ enum class DType : uint8_t {
 };
 inline constexpr size_t kDTypeCount = 11;
 
+inline constexpr int64_t kBitsPerByte = 8;
+
 /// Bits of one element in memory.
 int64_t dtype_bits(DType dtype);
 

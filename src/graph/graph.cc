@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 
 namespace tilecast {
 
@@ -65,7 +66,6 @@ int64_t element_count(const Shape& shape) {
 }
 
 int64_t tensor_bytes(const Tensor& tensor) {
-  constexpr int64_t kBitsPerByte = 8;
   const int64_t bits = dtype_bits(tensor.dtype);
   const int64_t count = element_count(tensor.shape);
   return bits < kBitsPerByte ? ceil_divide(count, kBitsPerByte / bits)

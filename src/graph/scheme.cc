@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "graph/dtype.h"
 #include "tilecast/error.h"
 
 namespace tilecast {
@@ -35,8 +36,6 @@ constexpr Alias kAliases[] = {
     {"awq", QuantScheme::kInt4WeightOnly},  {"gptq", QuantScheme::kInt4WeightOnly},
     {"int4", QuantScheme::kInt4WeightOnly}, {"w4a16", QuantScheme::kInt4WeightOnly},
     {"nvfp4", QuantScheme::kFp4},           {"mxfp4", QuantScheme::kFp4Fp8}};
-
-constexpr int64_t kBitsPerByte = 8;
 
 /// Bits of the scales of all groups.
 int64_t scale_bits(const QuantSchemeInfo& info, int64_t count) {

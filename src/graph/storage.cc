@@ -3,11 +3,11 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 
 namespace tilecast {
 
 int64_t stored_bytes(const WeightStorage& s, int64_t rows, int64_t columns) {
-  constexpr int64_t kBitsPerByte = 8;
   const int64_t across = s.block_columns == 0 ? 1 : ceil_divide(columns, s.block_columns);
   const int64_t blocks =
       checked_multiply(ceil_divide(rows, std::max<int64_t>(1, s.block_rows)), across);

@@ -8,17 +8,16 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
 namespace {
 
-constexpr int64_t kBitsOfByte = 8;
-
 int64_t adapted_rows(const Shape& shape) { return element_count(shape) / shape.back(); }
 
 int64_t stored_as(int64_t elements, DType dtype) {
-  return ceil_divide(checked_multiply(elements, dtype_bits(dtype)), kBitsOfByte);
+  return ceil_divide(checked_multiply(elements, dtype_bits(dtype)), kBitsPerByte);
 }
 
 void expect_adapters(const OpContext& context, bool fits, const char* what) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "ops/attention_sizes.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
@@ -57,7 +58,6 @@ Kernel attention_kernel(const OpContext& context, const AttentionSizes& s) {
   const int64_t pairs = visible_pairs(s.queries, s.keys, sizes.causal, sizes.window);
   kernel.flops = checked_product({2, s.head_dim + s.v_head_dim, pairs, s.heads, s.batch});
   const int64_t reach = sizes.window == 0 ? s.keys : std::min(s.keys, sizes.window + s.queries - 1);
-  constexpr int64_t kBitsPerByte = 8;
   const int64_t kv_bytes =
       checked_product({s.batch, reach, s.kv_elements, dtype_bits(s.kv_dtype)}) / kBitsPerByte;
   const int64_t query_bytes = tensor_bytes(context.input(0));

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
@@ -84,7 +85,6 @@ void work_expert_rows(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t all = checked_multiply(own, ranks);
   Kernel kernel{.shape = Collective{all, ranks}, .dtype = in.dtype};
   const int64_t bits = dtype_bits(in.dtype);
-  constexpr int64_t kBitsPerByte = 8;
   kernel.read_bytes = checked_multiply(gathers ? own : all, bits) / kBitsPerByte;
   kernel.write_bytes = checked_multiply(gathers ? all : own, bits) / kBitsPerByte;
   kernels.push_back(kernel);

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "ops/decompose.h"
 
 namespace tilecast {
@@ -18,7 +19,6 @@ constexpr int64_t kTileRows = 128;
 /// on an H100 (data/measurements, kernels.csv, sort_ids).
 constexpr int kSortKernels = 12;
 constexpr int64_t kIdBytes = 8;
-constexpr int64_t kBitsPerByte = 8;
 
 /// Limit for one kernel that stands for many. A rank has fewer experts in all configs.
 constexpr int64_t kMostLaunches = 1 << 16;

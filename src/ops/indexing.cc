@@ -6,13 +6,12 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
 namespace {
-
-constexpr int64_t kBitsPerByte = 8;
 
 void expect_index(const OpContext& context, const Tensor& index) {
   const bool whole = index.dtype == DType::kInt64 || index.dtype == DType::kInt32 ||

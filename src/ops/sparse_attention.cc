@@ -9,6 +9,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "ops/decompose.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
@@ -164,7 +165,6 @@ void work_sparse_attention(const OpContext& context, std::vector<Kernel>& kernel
                                    .kv_dtype = cache.dtype},
                 .dtype = context.input(0).dtype};
   kernel.flops = checked_product({2, q[3] + v_head_dim, pairs, q[2], q[0]});
-  constexpr int64_t kBitsPerByte = 8;
   kernel.read_bytes =
       checked_add(tensor_bytes(context.input(0)),
                   checked_product({q[0], seen, q[3], dtype_bits(cache.dtype)}) / kBitsPerByte);

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "graph/dtype.h"
 #include "laws/tile.h"
 #include "ops/kernel.h"
 #include "predict/chip.h"
@@ -48,16 +49,14 @@ inline constexpr double kLatencyFloor = 2e-6;
 inline double stream_start_s(const Chip& chip) {
   return chip.start * chip.laws.stream.start_s / std::sqrt(chip.gpu.clock_share);
 }
-
-inline constexpr int kByteBits = 8;
 /// Of pairs, so that nothing is divided by zero.
 inline constexpr double kFewest = 1e-9;
 
 inline double element_bytes(DType dtype) {
-  return static_cast<double>(dtype_bits(dtype)) / kByteBits;
+  return static_cast<double>(dtype_bits(dtype)) / kBitsPerByte;
 }
-inline bool has_16_bits(DType dtype) { return dtype_bits(dtype) == 2 * kByteBits; }
-inline bool has_8_bits_or_less(DType dtype) { return dtype_bits(dtype) <= kByteBits; }
+inline bool has_16_bits(DType dtype) { return dtype_bits(dtype) == 2 * kBitsPerByte; }
+inline bool has_8_bits_or_less(DType dtype) { return dtype_bits(dtype) <= kBitsPerByte; }
 
 /// Bits of a stored weight of a product or a layer of experts.
 int64_t weight_bits(const Kernel& kernel);

@@ -4,6 +4,8 @@
 #include <cmath>
 #include <vector>
 
+#include "graph/dtype.h"
+
 namespace tilecast {
 namespace {
 
@@ -15,7 +17,7 @@ double board_s_per_flop(DType dtype, const Chip& chip) {
   const double joule = dtype_bits(dtype) <= kFewBits ? c.of_4_bits_j_per_flop
                        : has_8_bits_or_less(dtype)
                            ? c.of_8_bits_j_per_flop
-                           : c.of_16_bits_j_per_flop * bits / (2 * kByteBits);
+                           : c.of_16_bits_j_per_flop * bits / (2 * kBitsPerByte);
   return chip.energy * joule * process_nm(chip) / c.reference_process_nm / chip.board_power_w;
 }
 
@@ -92,7 +94,7 @@ LawTime cdna_experts_law(const Kernel& kernel, const Chip& chip, const Condition
   const double weight_bytes = std::max(
       0.0, static_cast<double>(kernel.bytes()) - 2.0 * static_cast<double>(kernel.write_bytes));
   CdnaStep step(kernel, chip);
-  step.column_bytes = static_cast<double>(weight_bits(kernel)) / kByteBits;
+  step.column_bytes = static_cast<double>(weight_bits(kernel)) / kBitsPerByte;
   if (converts_weights(kernel)) step.conversion_cycles = c.conversion_cycles;
   const double most_elements = kernel.scheme == QuantScheme::kFp8Block
                                    ? chip.laws.tensor_matmul.cdna3.most_block_scaled_elements

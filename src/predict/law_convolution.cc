@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "graph/dtype.h"
 #include "predict/blocks.h"
 #include "predict/law.h"
 
@@ -289,7 +290,7 @@ bool reads_by_channel(const Work& w, DType stored, const Chip& chip) {
 /// sums in FP32 run at half rate, as on GeForce boards. What else takes time is hidden there.
 double pipe_share(DType dtype, const Chip& chip) {
   const auto bits = static_cast<double>(dtype_bits(dtype));
-  const double pipes = chip.device.matmul_peak(DType::kInt8) * kByteBits / bits;
+  const double pipes = chip.device.matmul_peak(DType::kInt8) * kBitsPerByte / bits;
   const double rate = chip.device.matmul_peak(dtype);
   return pipes > rate && chip.gpu.matrix_peak(DType::kInt8) > 0 ? rate / pipes : 1;
 }

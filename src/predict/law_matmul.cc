@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "graph/dtype.h"
 #include "predict/blocks.h"
 #include "predict/law.h"
 #include "predict/law_cdna.h"
@@ -315,7 +316,7 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
   const ProductSizes sizes(gemm);
   const DType dtype = kernel.compute_dtype();
   const TensorMatmulConstants& all = chip.laws.tensor_matmul;
-  const TensorBlocks& c = dtype_bits(dtype) >= 2 * kByteBits ? all.of_16_bits : all.of_8_bits;
+  const TensorBlocks& c = dtype_bits(dtype) >= 2 * kBitsPerByte ? all.of_16_bits : all.of_8_bits;
   const AmdBlocks* amd = amd_blocks(chip);
   const double rate = chip.device.matmul_peak(dtype) * widening_share(chip, dtype, conditions);
   const double limit = unaligned_flops_per_clock(gemm, kernel, chip);
@@ -350,7 +351,7 @@ LawTime low_precision_law(const Kernel& kernel, const Chip& chip, const Conditio
                                        : blocks(all.tiles, all.splits, block);
   const auto bytes = static_cast<double>(kernel.bytes());
   const double weight_bytes =
-      sizes.batch * sizes.n * sizes.k * static_cast<double>(weight_bits(kernel)) / kByteBits;
+      sizes.batch * sizes.n * sizes.k * static_cast<double>(weight_bits(kernel)) / kBitsPerByte;
   const double warm =
       share_in_l2(conditions, weight_bytes, std::max(0.0, bytes - weight_bytes), chip);
   const double memory_s = low_precision_memory_s(bytes, warm, c, chip);

@@ -11,6 +11,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "graph/dtype.h"
 #include "importers/gguf/architecture.h"
 #include "importers/gguf/header.h"
 #include "importers/gguf/splits.h"
@@ -22,8 +23,6 @@ namespace tilecast {
 ImporterDef huggingface_importer();
 
 namespace {
-
-constexpr int64_t kBitsPerByte = 8;
 
 bool sniff_gguf(std::string_view, std::string_view content) { return is_gguf(content); }
 

@@ -4,12 +4,13 @@
 // compressed_tensors/schemes, mxfp4.py); bitsandbytes 0.45, functional.py (quantize_4bit: blocks of
 // 64, scales in fp32; double quantization: in 8 bits, where 256 share an fp32 scale).
 
+#include "graph/dtype.h"
 #include "importers/huggingface/quantization.h"
 
 namespace tilecast {
 namespace {
 
-constexpr int64_t kFp32Bits = 32, kHalfBits = 16, kByteBits = 8;
+constexpr int64_t kFp32Bits = 32, kHalfBits = 16;
 constexpr int64_t kLargestGroup = 1 << 20;
 
 int64_t weight_bits(QuantScheme scheme) { return dtype_bits(scheme_info(scheme).weight_dtype); }
@@ -24,7 +25,7 @@ int64_t group_of(const JsonObject& q, int64_t fallback) {
 }  // namespace
 
 WeightStorage fp8_storage(const JsonObject& q) {
-  WeightStorage s{.weight_bits = kByteBits};
+  WeightStorage s{.weight_bits = kBitsPerByte};
   if (q.optional_string({"activation_scheme"}).value_or("") == "static") s.matrix_bits = kFp32Bits;
   if (!q.has("weight_block_size")) {
     s.matrix_bits += kFp32Bits;
@@ -64,7 +65,7 @@ WeightStorage bitsandbytes_storage(const JsonObject& q, QuantScheme scheme) {
                   .block_bits = kFp32Bits,
                   .matrix_bits = kCodes * kFp32Bits};
   if (!q.boolean("bnb_4bit_use_double_quant", false)) return s;
-  s.block_bits = kByteBits;
+  s.block_bits = kBitsPerByte;
   s.outer_blocks = kOuter;
   s.outer_bits = kFp32Bits;
   s.matrix_bits += (kOuter + 1) * kFp32Bits;  // the second code table and the mean of the scales
@@ -79,7 +80,7 @@ WeightStorage algorithm_storage(const JsonObject& q, const std::string& algorith
     case QuantScheme::kFp4:
     case QuantScheme::kNvfp4WeightOnly:
       s.block_columns = group_of(q, kNvfp4Group);
-      s.block_bits = kByteBits;
+      s.block_bits = kBitsPerByte;
       // The global scale of the weights; else of the activations too.
       s.matrix_bits = scheme == QuantScheme::kFp4 ? 2 * kFp32Bits : kFp32Bits;
       return s;
@@ -95,7 +96,7 @@ WeightStorage algorithm_storage(const JsonObject& q, const std::string& algorith
     case QuantScheme::kFp8:
       if (algorithm == "MXFP8") {  // OCP Microscaling v1.0: 32 weights share a scale of 8 bits
         s.block_columns = kMxGroup;
-        s.block_bits = kByteBits;
+        s.block_bits = kBitsPerByte;
         return s;
       }
       // "FP8": a scale of the weights and one of the activations.
@@ -119,7 +120,7 @@ WeightStorage group_storage(const JsonObject& group, QuantScheme scheme) {
   if (scheme == QuantScheme::kFp4WeightOnly || scheme == QuantScheme::kFp4Fp8) {
     constexpr int64_t kMxGroup = 32;
     s.block_columns = group_of(weights, kMxGroup);
-    s.block_bits = kByteBits;
+    s.block_bits = kBitsPerByte;
     return s;
   }
   const std::string block = "block_structure";

@@ -15,6 +15,7 @@
 
 #include "base/check.h"
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "software/software.h"
 
 namespace tilecast {
@@ -29,7 +30,6 @@ struct Kind {
 };
 
 std::vector<Kind> kinds_of(const Decoder& decoder, const CacheRequest& r) {
-  constexpr double kBitsPerByte = 8;
   std::vector<Kind> kinds;
   for (const Decoder::Cache& cache : decoder.caches) {
     const int64_t share = std::min(r.ranks, cache.kv_heads);

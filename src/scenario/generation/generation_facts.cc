@@ -5,13 +5,13 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "scenario/generation/step_graph.h"
 
 namespace tilecast {
 namespace {
 
 void add_cache_sizes(GenerationForecast& f, const ServedModel& served) {
-  constexpr int64_t kBitsPerByte = 8;
   const Decoder& decoder = served.decoder();
   f.state_bytes_per_sequence = decoder.state_bytes;
   for (const Decoder::Cache& cache : decoder.caches) {

@@ -4,6 +4,7 @@
 
 #include "base/checked.h"
 #include "base/text.h"
+#include "graph/dtype.h"
 #include "ops/op_def.h"
 #include "request/load.h"
 #include "scenario/generation/host_memory.h"
@@ -11,8 +12,6 @@
 
 namespace tilecast {
 namespace {
-
-constexpr int64_t kBitsOfByte = 8;
 
 const LoraRule& lora_rule(const Request& request) {
   return software_def(request.execution.software.value_or(default_server())).lora;
@@ -53,7 +52,7 @@ AdapterSize adapter_on(const ServedModel& served, size_t stage,
 }
 
 int64_t adapter_bytes(const ServedModel& served, const AdapterSize& size, int64_t rank) {
-  return checked_product({size.elements, rank, dtype_bits(served.dtype())}) / kBitsOfByte;
+  return checked_product({size.elements, rank, dtype_bits(served.dtype())}) / kBitsPerByte;
 }
 
 /// The host launches a copy of each matrix, and the link carries them meanwhile. Of the stages, the

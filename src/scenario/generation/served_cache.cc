@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "passes/stage.h"
 #include "scenario/generation/drafts.h"
 
@@ -11,7 +12,6 @@ namespace {
 
 int64_t decoder_cache_bytes(const Decoder& decoder, DType kv_dtype, int64_t sequences,
                             int64_t tokens, int64_t ranks) {
-  constexpr int64_t kBitsPerByte = 8;
   int64_t total = checked_multiply(sequences, decoder.state_bytes) / ranks;
   for (const Decoder::Cache& cache : decoder.caches) {
     // If there are fewer key heads than ranks, heads are replicated; a latent vector is replicated

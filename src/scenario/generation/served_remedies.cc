@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/monotone.h"
+#include "graph/dtype.h"
 #include "scenario/change.h"
 #include "scenario/generation/generation_memory.h"
 #include "scenario/generation/offered_load.h"
@@ -51,7 +52,6 @@ ChangesOfOption lower_cache_dtypes(const Request& asked, const Device& device) {
 /// Where this is too much, no graph is built: each takes as long as a forecast.
 int64_t least_bytes(const ServedModel& served, const GenerationForecast& f,
                     const Request& request) {
-  constexpr int64_t kBitsPerByte = 8;
   const Execution &now = request.execution, &before = served.asked.execution;
   const int64_t times_ranks = now.tp / before.tp;
   int64_t weights = f.memory.weights_bytes;
