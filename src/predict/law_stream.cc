@@ -54,19 +54,35 @@ static bool only_moves(const Kernel& kernel) {
   return kernel.op == stream && kernel.flops == 0;
 }
 
-/// Batch norms in training whose images are stored by pixel, and their gradients.
-static bool norms_a_batch(const Kernel& kernel) {
+/// Batch norms that are no norm of rows: cuDNN's, with stored statistics, and in training where
+/// images are stored by pixel.
+static bool is_batch_norm(const Kernel& kernel) {
   static const OpId ops[] = {require_op("batch_norm"), require_op("batch_norm_backward")};
-  return (kernel.op == ops[0] || kernel.op == ops[1]) && std::get<Stream>(kernel.shape).rows > 1;
+  return kernel.op == ops[0] || kernel.op == ops[1];
+}
+
+static LawTime batch_norm_law(const Kernel& kernel, double traffic, const Chip& chip) {
+  const StreamConstants& c = chip.laws.stream;
+  const auto& stream = std::get<Stream>(kernel.shape);
+  const bool training = stream.rows > 1;
+  const double memory_s = traffic * (training ? c.batch_norm_ratio : 1);
+  const double cycles = training ? 0 : c.batch_norm_cycles / chip.sms;
+  const double sms_s =
+      chip.seconds(chip.units * cycles * static_cast<double>(stream.rows * stream.elements));
+  const double start = stream_start_s(chip);
+  return {.seconds = start + std::max(memory_s, sms_s),
+          .start_s = start,
+          .memory_s = memory_s,
+          .compute_s = sms_s,
+          .stands_alone = true};
 }
 
 LawTime stream_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
-  const bool norm = norms_a_batch(kernel);
-  const double traffic = (norm ? chip.laws.stream.batch_norm_ratio : 1) *
-                         traffic_s(static_cast<double>(kernel.bytes()), conditions.caches, chip);
+  const double traffic = traffic_s(static_cast<double>(kernel.bytes()), conditions.caches, chip);
+  if (is_batch_norm(kernel)) return batch_norm_law(kernel, traffic, chip);
   const double start = stream_start_s(chip), vector = vector_s(kernel, chip);
   LawTime time{start + std::max(traffic, vector), {}, start, traffic, vector};
-  time.stands_alone = norm || only_moves(kernel);
+  time.stands_alone = only_moves(kernel);
   return time;
 }
 
