@@ -33,8 +33,8 @@ TEST(StreamLaw, BatchNormsOfImagesStoredByPixelReadThemTwice) {
   const Device h100 = find_device("H100");
   const auto seconds = [&](const char* op, int64_t channels, int64_t pixels, int64_t reads) {
     const int64_t bytes = 2 * 128 * channels * pixels;
-    const Kernel kernel{.op = require_op(op),
-                        .shape = Stream{.rows = channels, .elements = 128 * pixels},
+    const Kernel kernel{.shape = Stream{.rows = channels, .elements = 128 * pixels},
+                        .op = require_op(op),
                         .dtype = DType::kFp16,
                         .read_bytes = 2 * reads * bytes,
                         .write_bytes = bytes};
@@ -52,8 +52,8 @@ TEST(StreamLaw, BatchNormsWithStoredStatisticsTakeCyclesForEachElement) {
   // ResNet-50 in inference on an H100, FP16, batch 256: 526 us for 256 channels of 56 x 56 pixels,
   // 1.6 TB/s. Slower memory hides the cycles.
   const int64_t elements = int64_t{256} * 256 * 56 * 56;
-  const Kernel kernel{.op = require_op("batch_norm"),
-                      .shape = Stream{.elements = elements},
+  const Kernel kernel{.shape = Stream{.elements = elements},
+                      .op = require_op("batch_norm"),
                       .dtype = DType::kFp16,
                       .flops = 2 * elements,
                       .read_bytes = 2 * elements,
