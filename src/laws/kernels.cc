@@ -13,6 +13,7 @@ void StreamConstants::describe(ConstantTable& table) {
   table.add("kept_ratio", kept_ratio);
   table.add("kept_part", kept_part);
   table.add("batch_norm_ratio", batch_norm_ratio);
+  table.add("batch_norm_cycles", batch_norm_cycles);
 }
 
 void ClassRooflineConstants::describe(ConstantTable& table) {

@@ -13,7 +13,7 @@ class ConstantTable;
 /// Kernels that stream memory: pointwise operators, copies, reductions.
 struct StreamConstants {
   double start_s, hbm_dram_share, amd_hbm_dram_share, gddr_dram_share, l2_bytes_per_cycle,
-      kept_ratio, kept_part, batch_norm_ratio;
+      kept_ratio, kept_part, batch_norm_ratio, batch_norm_cycles;
 
   void describe(ConstantTable& table);
   bool operator==(const StreamConstants&) const = default;

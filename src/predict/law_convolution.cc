@@ -184,12 +184,13 @@ double depthwise_lanes_s(const Work& w, DType stored, bool channels_last, const 
   // The gradient of a strided window's input visits each of its pixels with all taps.
   const double outputs =
       w.groups * w.pixels() * (w.of_input && channels_last ? w.stride * w.stride : 1);
-  if (!w.of_weight && !is_depthwise_of_cudnn(w, stored, channels_last, chip)) {
-    const double pixel = w.of_input ? c.gradient_pixel_cycles : c.pixel_cycles;
-    const double tap = w.of_input ? c.gradient_tap_cycles : c.tap_cycles;
+  const bool slow = w.of_weight && w.taps > c.slow_taps && element_bytes(stored) == kFp32Bytes;
+  if (!slow && !is_depthwise_of_cudnn(w, stored, channels_last, chip)) {
+    const bool gradient = w.of_input || w.of_weight;
+    const double pixel = gradient ? c.gradient_pixel_cycles : c.pixel_cycles;
+    const double tap = gradient ? c.gradient_tap_cycles : c.tap_cycles;
     return elements_s(outputs, pixel + tap * w.taps, chip);
   }
-  const bool slow = w.of_weight && w.taps > c.slow_taps && element_bytes(stored) == kFp32Bytes;
   const double reached = slow ? c.slow_reached_share
                          : channels_last && has_16_bits(stored) && !w.of_input
                              ? c.half_reached_share
