@@ -190,6 +190,37 @@ TEST(GroupedExperts, EachExpertsRowsAreCastAlone) {
   eight.scaled_first = true;
   // The largest value and the cast of each expert, before both products.
   EXPECT_EQ(kernels_of(eight) - known, 2u * (2 * 16 - 1));
+  // NVFP4: columns are written by a kernel of their own, frozen weights need none.
+  eight.scheme = QuantScheme::kFp4;
+  EXPECT_EQ(kernels_of(eight) - known, 2u * (3 * 16 - 1));
+  eight.frozen = true;
+  EXPECT_EQ(kernels_of(eight) - known, 2u * (2 * 16 - 1));
+}
+
+TEST(GroupedExperts, CopiesInNvfp4HaveHalfAByteAndAScaleOf16Elements) {
+  const auto written = [](QuantScheme scheme) {
+    GroupedExperts l = layer(16, 32768, 2880, 2880);
+    l.fused = true;
+    l.scheme = scheme;
+    std::vector<Kernel> with, without;
+    add_grouped_forward(l, with);
+    l.scheme = QuantScheme::kNone;
+    add_grouped_forward(l, without);
+    int64_t bytes = 0;
+    for (const Kernel& kernel : with) bytes += kernel.is_product() ? 0 : kernel.write_bytes;
+    for (const Kernel& kernel : without) bytes -= kernel.is_product() ? 0 : kernel.write_bytes;
+    return static_cast<double>(bytes);
+  };
+  // Of each row, in two layouts; padding is the same.
+  const double elements = written(QuantScheme::kFp8) - written(QuantScheme::kFp4);
+  EXPECT_NEAR(elements / (2.0 * (1 - (0.5 + 1.0 / 16)) * 16384 * (2880 + 2880)), 1, 1e-3);
+}
+
+TEST(GroupedExperts, RanksThatDivideAnExpertOrderTheRowsOfTheirOwnTokensAlone) {
+  const auto [forward, backward] = bytes_more([](GroupedExperts& l) { l.tensor_ranks = 2; });
+  // Of two bytes, half as many rows are written from tokens, and read to sum them up.
+  EXPECT_DOUBLE_EQ(forward, -(1 + 1));
+  EXPECT_DOUBLE_EQ(backward, -(1 + 1));
 }
 
 TEST(GroupedExperts, TakeWhatWasMeasured) {

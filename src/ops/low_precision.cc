@@ -46,30 +46,22 @@ std::vector<TensorSpec> infer_cast(const OpContext& context) {
 }
 
 /// One kernel writes both layouts. Where the scale is of the tensor itself, another finds its
-/// largest value before. Where columns are transformed first, a kernel of its own writes them: each
-/// 16 elements times a matrix of 16 x 16 (Transformer Engine 2.8, NVFP4Quantizer::quantize_impl).
+/// largest value before. Where columns are transformed first, a kernel of its own writes them
+/// (Transformer Engine 2.8, NVFP4Quantizer::quantize_impl); matrix units transform 16 elements at a
+/// time, which is not counted.
 void work_cast(const OpContext& context, std::vector<Kernel>& kernels) {
   const Tensor& x = context.input(0);
-  const bool transforms = integer_or(context.node, "hadamard", 0) != 0;
-  constexpr int64_t kOfTransform = 2 * 16;
-  Kernel kernel{.shape = Stream{.elements = element_count(x.shape)}, .dtype = x.dtype};
-  kernel.flops = element_count(x.shape);
-  kernel.read_bytes = tensor_bytes(x);
-  const Kernel pass = kernel;
-  const int64_t transform = checked_multiply(element_count(x.shape), kOfTransform);
-  if (context.integer("scaled_first") != 0) {
-    kernels.push_back(pass);
-    if (transforms) kernels.back().flops = checked_add(pass.flops, transform);
-  }
+  const bool apart = integer_or(context.node, "hadamard", 0) != 0;
+  Kernel pass{.shape = Stream{.elements = element_count(x.shape)}, .dtype = x.dtype};
+  pass.flops = element_count(x.shape);
+  pass.read_bytes = tensor_bytes(x);
+  if (context.integer("scaled_first") != 0) kernels.push_back(pass);
+  kernels.push_back(pass);
   for (size_t i = 0; i < context.node.outputs.size(); ++i) {
-    if (i > 0 && transforms) {
-      kernels.push_back(kernel);
-      kernel = pass;
-      kernel.flops = checked_add(pass.flops, transform);
-    }
-    kernel.write_bytes = checked_add(kernel.write_bytes, memory_bytes(context.output(i)));
+    if (i > 0 && apart) kernels.push_back(pass);
+    int64_t& written = kernels.back().write_bytes;
+    written = checked_add(written, memory_bytes(context.output(i)));
   }
-  kernels.push_back(kernel);
 }
 
 /// A product of rows of `a` and rows of `b`, both of the reduction's length: [m, n].

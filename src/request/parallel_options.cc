@@ -107,10 +107,9 @@ std::vector<OptionDef> training_layout_options() {  // NOLINT(readability-functi
        .access = field<[](auto& r) -> auto& { return r.parallel.expert_tp; }>(),
        .value = "N",
        .unit = "ranks",
-       .help =
-           "ranks that divide each expert, among the data- and tensor-parallel ones; 1: experts "
-           "are whole. All but tp (the default): each rank sends tokens of its own, and the "
-           "ranks of an expert gather them"},
+       .help = "ranks that divide each expert, among all of a stage; 1: experts "
+               "are whole. All but tp (the default): each rank sends tokens of its own, and the "
+               "ranks of an expert gather them"},
       {.name = "make-vocab-size-divisible-by",
        .access = field<[](auto& r) -> auto& { return r.parallel.vocab_divisible_by; }>(),
        .value = "N",
