@@ -3282,6 +3282,7 @@ class ForecastKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3309,11 +3310,12 @@ class ForecastKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3409,6 +3411,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3436,11 +3439,12 @@ class CompareGpusKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3538,6 +3542,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3565,11 +3570,12 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3667,6 +3673,7 @@ class PowerTimelineKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3694,11 +3701,12 @@ class PowerTimelineKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3796,6 +3804,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3823,11 +3832,12 @@ class StepOperationsKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3925,6 +3935,7 @@ class OccupancyKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3952,11 +3963,12 @@ class OccupancyKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -4059,6 +4071,7 @@ class CompareKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -4086,11 +4099,12 @@ class CompareKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
