@@ -3282,6 +3282,7 @@ class ForecastKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     num_layers_at_start_in_bf16: int | None
     num_layers_at_end_in_bf16: int | None
@@ -3313,11 +3314,12 @@ class ForecastKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3413,6 +3415,7 @@ class CompareGpusKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     num_layers_at_start_in_bf16: int | None
     num_layers_at_end_in_bf16: int | None
@@ -3444,11 +3447,12 @@ class CompareGpusKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3546,6 +3550,7 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     num_layers_at_start_in_bf16: int | None
     num_layers_at_end_in_bf16: int | None
@@ -3577,11 +3582,12 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3679,6 +3685,7 @@ class PowerTimelineKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     num_layers_at_start_in_bf16: int | None
     num_layers_at_end_in_bf16: int | None
@@ -3710,11 +3717,12 @@ class PowerTimelineKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3812,6 +3820,7 @@ class StepOperationsKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     num_layers_at_start_in_bf16: int | None
     num_layers_at_end_in_bf16: int | None
@@ -3843,11 +3852,12 @@ class StepOperationsKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3945,6 +3955,7 @@ class OccupancyKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     num_layers_at_start_in_bf16: int | None
     num_layers_at_end_in_bf16: int | None
@@ -3976,11 +3987,12 @@ class OccupancyKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -4083,6 +4095,7 @@ class CompareKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     num_layers_at_start_in_bf16: int | None
     num_layers_at_end_in_bf16: int | None
@@ -4114,11 +4127,12 @@ class CompareKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None

@@ -99,6 +99,28 @@ std::vector<AttributeDef> around_ring() {
       {.name = "length", .doc = "of the result along the dimension", .required = true, .min = 1}};
 }
 
+std::vector<SizeDef> ring_sizes() {
+  std::vector<SizeDef> sizes = row_sizes();
+  sizes.push_back({.name = "ranks", .doc = "of the ring"});
+  return sizes;
+}
+
+/// A rank's own rows.
+Operands ring_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("x", {s["rows"], s["columns"]}, s.dtype())},
+          {{"ranks", s["ranks"]}, {"length", checked_multiply(s["rows"], s["ranks"])}}};
+}
+
+Operands ring_backward_operands(GraphBuilder& b, const GivenSizes& s) {
+  const int64_t all = checked_multiply(s["rows"], s["ranks"]);
+  return {{b.input("x", {all, s["columns"]}, s.dtype())},
+          {{"ranks", s["ranks"]}, {"length", s["rows"]}}};
+}
+
+Operands merge_operands(GraphBuilder& b, const GivenSizes& s) {
+  return {{b.input("x", {s["rows"], s["columns"]}, s.dtype())}, {{"ranks", s["ranks"]}}};
+}
+
 }  // namespace
 
 std::vector<OpDef> context_ring_ops() {
@@ -110,6 +132,8 @@ std::vector<OpDef> context_ring_ops() {
        .infer = infer_ring,
        .work = work_ring,
        .backward = backward_ring,
+       .sizes = ring_sizes(),
+       .operands = ring_operands,
        .shard = shard_like_first,
        .example = "x: bf16[2, 8, 64, 128] {ranks=4, dim=2, length=256}"},
       {.name = "context_ring_backward",
@@ -118,6 +142,8 @@ std::vector<OpDef> context_ring_ops() {
        .attributes = around_ring(),
        .infer = infer_ring_backward,
        .work = work_ring_backward,
+       .sizes = ring_sizes(),
+       .operands = ring_backward_operands,
        .example = "x: bf16[2, 8, 256, 128] {ranks=4, dim=2, length=64}"},
       {.name = "ring_merge",
        .doc = "attention to the blocks of a ring, weighted by their sums of exponents and added",
@@ -125,6 +151,8 @@ std::vector<OpDef> context_ring_ops() {
        .infer = infer_in_place,
        .work = work_merge,
        .backward = backward_merge,
+       .sizes = ring_sizes(),
+       .operands = merge_operands,
        .shard = shard_like_first,
        .example = "x: bf16[2, 64, 1024] {ranks=4}"},
   };

@@ -74,10 +74,11 @@ class KeptTensors {
     const TensorId owner = storage_[number(part == parts_.end() ? id : part->second)];
     if (owner < 0) return;
     const Tensor& tensor = graph_.tensor(owner);
-    if (tensor.kind == TensorKind::kActivation || is_received(tensor)) {
-      int64_t& copies = copies_[owner];
-      copies = std::max({copies, graph_.repeat_of(tensor.segment), copies_carried(id, block)});
-    }
+    // The gradient that another part hands back is no tensor of this one's, but is in memory.
+    const int64_t carried = copies_carried(owner, block);
+    if (tensor.kind != TensorKind::kActivation && !is_received(tensor) && carried == 0) return;
+    int64_t& copies = copies_[owner];
+    copies = std::max({copies, graph_.repeat_of(tensor.segment), carried});
   }
   void remove(TensorId id) { copies_.erase(storage_[number(id)]); }
 
@@ -90,16 +91,18 @@ class KeptTensors {
   }
 
  private:
-  /// Each repetition of a layer reads a tensor of its own where it is carried from one to the next.
-  int64_t copies_carried(TensorId id, const Block& block) const {
+  /// Each repetition of a layer reads a tensor of its own where it is carried from one to the next;
+  /// 0: it is not.
+  int64_t copies_carried(TensorId owner, const Block& block) const {
     const Segment& backward = graph_.segments[block.segment];
     const auto carries = [&](const Segment& segment) {
-      return std::any_of(segment.carries.begin(), segment.carries.end(),
-                         [&](const Carry& carry) { return carry.initial == id; });
+      return std::any_of(segment.carries.begin(), segment.carries.end(), [&](const Carry& carry) {
+        return storage_[number(carry.initial)] == owner;
+      });
     };
     const bool forward =
         backward.reverses && carries(graph_.segments[static_cast<size_t>(*backward.reverses)]);
-    return forward || carries(backward) ? block.repeat : 1;
+    return forward || carries(backward) ? block.repeat : 0;
   }
 
   const Graph& graph_;
