@@ -294,6 +294,8 @@ class PassMemory(Record):
     """DistributedDataParallel's buckets, copies of the gradients for their reduction: at_peak.gradients_bytes contains them [bytes]"""
     optimizer_temporaries_bytes: int
     """the largest sum of tensors that the optimizer step computes beside its states [bytes]"""
+    host_optimizer_bytes: int
+    """with optimizer-offload, what the host keeps of this rank: states, fp32 parameters and gradients [bytes]"""
     stack: str
     """the software that workspace and framework are of"""
     reserved_bytes: int | None
@@ -3277,11 +3279,13 @@ class ForecastKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3404,11 +3408,13 @@ class CompareGpusKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3533,11 +3539,13 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3662,11 +3670,13 @@ class PowerTimelineKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3791,11 +3801,13 @@ class StepOperationsKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -3920,11 +3932,13 @@ class OccupancyKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -4054,11 +4068,13 @@ class CompareKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
@@ -4261,7 +4277,7 @@ class PlanKeywords(TypedDict, total=False):
     seq: int | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     loss: Literal["none", "memory", "full"] | None
     main_params_dtype: Literal["as-model", "fp32"] | None
