@@ -294,6 +294,8 @@ class PassMemory(Record):
     """DistributedDataParallel's buckets, copies of the gradients for their reduction: at_peak.gradients_bytes contains them [bytes]"""
     optimizer_temporaries_bytes: int
     """the largest sum of tensors that the optimizer step computes beside its states [bytes]"""
+    host_optimizer_bytes: int
+    """with optimizer-offload, what the host keeps of this rank: states, fp32 parameters and gradients [bytes]"""
     stack: str
     """the software that workspace and framework are of"""
     reserved_bytes: int | None
@@ -3277,17 +3279,14 @@ class ForecastKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
-    teacher: str | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
-    num_layers_at_start_in_bf16: int | None
-    num_layers_at_end_in_bf16: int | None
-    parameter_transpose_cache: bool | Literal["on", "off"] | None
-    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3314,12 +3313,11 @@ class ForecastKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
-    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3410,17 +3408,14 @@ class CompareGpusKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
-    teacher: str | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
-    num_layers_at_start_in_bf16: int | None
-    num_layers_at_end_in_bf16: int | None
-    parameter_transpose_cache: bool | Literal["on", "off"] | None
-    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3447,12 +3442,11 @@ class CompareGpusKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
-    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3545,17 +3539,14 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
-    teacher: str | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
-    num_layers_at_start_in_bf16: int | None
-    num_layers_at_end_in_bf16: int | None
-    parameter_transpose_cache: bool | Literal["on", "off"] | None
-    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3582,12 +3573,11 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
-    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3680,17 +3670,14 @@ class PowerTimelineKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
-    teacher: str | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
-    num_layers_at_start_in_bf16: int | None
-    num_layers_at_end_in_bf16: int | None
-    parameter_transpose_cache: bool | Literal["on", "off"] | None
-    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3717,12 +3704,11 @@ class PowerTimelineKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
-    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3815,17 +3801,14 @@ class StepOperationsKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
-    teacher: str | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
-    num_layers_at_start_in_bf16: int | None
-    num_layers_at_end_in_bf16: int | None
-    parameter_transpose_cache: bool | Literal["on", "off"] | None
-    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3852,12 +3835,11 @@ class StepOperationsKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
-    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3950,17 +3932,14 @@ class OccupancyKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
-    teacher: str | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
-    num_layers_at_start_in_bf16: int | None
-    num_layers_at_end_in_bf16: int | None
-    parameter_transpose_cache: bool | Literal["on", "off"] | None
-    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3987,12 +3966,11 @@ class OccupancyKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
-    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -4090,17 +4068,14 @@ class CompareKeywords(TypedDict, total=False):
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
     memory_format: Literal["channels-first", "channels-last"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
-    cross_entropy: Literal["log-softmax", "in-place", "compiled"] | None
-    teacher: str | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
-    num_layers_at_start_in_bf16: int | None
-    num_layers_at_end_in_bf16: int | None
-    parameter_transpose_cache: bool | Literal["on", "off"] | None
-    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -4127,12 +4102,11 @@ class CompareKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
-    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -4303,7 +4277,7 @@ class PlanKeywords(TypedDict, total=False):
     seq: int | None
     attention: Literal["eager", "flash"] | None
     fusion: Literal["none", "pointwise", "inductor"] | None
-    optimizer: Literal["none", "sgd", "adam", "adamw"] | None
+    optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
     loss: Literal["none", "memory", "full"] | None
     main_params_dtype: Literal["as-model", "fp32"] | None

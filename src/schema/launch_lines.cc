@@ -113,12 +113,30 @@ std::string torchtitan(const ScriptedStep& step) {
   return words.text();
 }
 
-std::vector<LaunchLine> training_lines(const ScriptedStep& step) {
+/// What the request says of optimizer and loss, beyond the scripts' defaults, in the words of
+/// Megatron-LM, or as what no flag says.
+void add_step_words(LaunchLine& line, const Request& r) {
+  const bool megatron = line.software == "megatron";
+  const auto add = [&](const std::string& flag, const std::string& option) {
+    std::string& text = flag.empty() ? line.without : line.command;
+    text += (text.empty() ? "" : " ") + (flag.empty() ? option : flag);
+  };
+  const Optimizer optimizer = r.optimizer.value_or(Optimizer::kAdamW);
+  if (optimizer > Optimizer::kAdamW) {
+    const std::string words = fmt::format("--optimizer {}", choice_name(optimizer));
+    add(megatron && optimizer == Optimizer::kMuon ? words : "", words);
+  }
+  if (r.optimizer_offload) add(megatron ? "--optimizer-cpu-offload" : "", "--optimizer-offload on");
+  if (r.cross_entropy == CrossEntropy::kChunked) add("", "--cross-entropy chunked");
+}
+
+std::vector<LaunchLine> training_lines(const ScriptedStep& step, const Request& request) {
   std::vector<LaunchLine> lines;
   if (std::string command = megatron(step); !command.empty())
     lines.push_back({"megatron", std::move(command), ""});
   if (std::string command = torchtitan(step); !command.empty())
     lines.push_back({"torchtitan", std::move(command), ""});
+  for (LaunchLine& line : lines) add_step_words(line, request);
   return lines;
 }
 
@@ -283,7 +301,7 @@ std::vector<LaunchLine> server_lines(const ServedLayout& c, const Request& r) {
 
 std::vector<LaunchLine> launch_lines(const Forecast& f) {
   if (f.mode != "training" || !f.is_decoder || f.used.lora_rank > 0) return {};
-  return training_lines(step_of(f));
+  return training_lines(step_of(f), f.used);
 }
 
 std::vector<LaunchLine> launch_lines(const GenerationForecast& f) {
@@ -310,7 +328,8 @@ std::vector<LaunchLine> launch_lines(const TrainingPlan& plan) {
                          .batch = plan.batch,
                          .seq = plan.seq,
                          .overlap_grad_reduce = plan.used.parallel.overlap_grad_reduce,
-                         .layout = plan.candidates.front()});
+                         .layout = plan.candidates.front()},
+                        plan.used);
 }
 
 std::vector<LaunchLine> launch_lines(const ServingPlan& plan) {
