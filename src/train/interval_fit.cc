@@ -9,8 +9,8 @@
 namespace tilecast {
 namespace {
 
-double weighted_quantile(std::vector<std::pair<double, double>> values, double q) {
-  std::sort(values.begin(), values.end());
+/// Of values in order, each with its weight.
+double weighted_quantile(const std::vector<std::pair<double, double>>& values, double q) {
   double total = 0;
   for (const auto& [value, weight] : values) total += weight;
   double sum = 0;
@@ -43,6 +43,7 @@ IntervalLaw interval_of(const Spread& spread, size_t devices) {
     std::vector<std::pair<double, double>> values;
     for (const LogError& r : balanced(part.size() < kFewestOfSize ? spread : part, devices))
       values.emplace_back(r.value, r.weight);
+    std::sort(values.begin(), values.end());
     interval.low_log[bin] = std::min(-kLeast, -weighted_quantile(values, (1 + kCoverage) / 2));
     interval.high_log[bin] = std::max(kLeast, -weighted_quantile(values, (1 - kCoverage) / 2));
   }

@@ -21,7 +21,6 @@ Cell cell_of(const LogError& row) {
   return {row.device, c.dtype, c.kv_dtype, c.scheme, c.software};
 }
 
-/// By cell.
 using NeededFactors = std::map<Cell, std::vector<NeededFactor>>;
 
 /// Forecasts double the interval of a combination that none of its rows have (learned.cc).
@@ -87,20 +86,19 @@ double bisected(double low, double high, const Enough& enough) {
   return high;
 }
 
-/// What is left out together with a cell, and whose vendor's cells count before all others: of
-/// devices their class, of architectures the vendor.
+/// What is left out together with a cell, and whose cells count before all others: of devices their
+/// class, of architectures the vendor's.
 struct Group {
   size_t left_out, vendor;
 };
 using GroupOf = std::function<Group(const Cell&)>;
 
-PrecisionWidth precision_of(const Cell& cell) {
-  const auto& [device, dtype, kv_dtype, scheme, software] = cell;
-  return {dtype, kv_dtype, scheme};
-}
 using Precision = std::tuple<DType, DType, QuantScheme>;
 Precision key_of(const Cell& cell) {
-  const auto& [device, dtype, kv_dtype, scheme, software] = cell;
+  return {std::get<1>(cell), std::get<2>(cell), std::get<3>(cell)};
+}
+PrecisionWidth precision_of(const Cell& cell) {
+  const auto [dtype, kv_dtype, scheme] = key_of(cell);
   return {dtype, kv_dtype, scheme};
 }
 
@@ -148,7 +146,6 @@ double width_for(const NeededFactors& needed, const PrecisionWidth& precision, d
   return width_needed(groups, factor);
 }
 
-/// The precisions of the cells, each once.
 PrecisionWidths precisions_of(const NeededFactors& needed) {
   PrecisionWidths precisions;
   for (const auto& [cell, factors] : needed) {
@@ -159,8 +156,8 @@ PrecisionWidths precisions_of(const NeededFactors& needed) {
   return precisions;
 }
 
-/// How far the shares of left-out precisions that intervals hold lie from what they should hold, on
-/// average. Each cell by the widths that cells of other groups say, or without widths.
+/// How far left-out precisions' shares lie from what they should be, on average. Each cell by the
+/// widths that cells of other groups say, or without widths.
 double mean_miss(const NeededFactors& needed, double factor, const GroupOf& group_of, bool widths) {
   std::map<std::pair<size_t, Precision>, std::pair<double, double>> shares;
   for (const auto& [cell, factors] : needed) {
@@ -281,7 +278,6 @@ UnseenFit judged_fit(const NeededWithout& needed_without, const FitOf& fit_of,
   return fit;
 }
 
-/// Each device is left out by itself.
 Group device_of(const Cell& cell) { return {std::get<0>(cell), 0}; }
 
 std::map<size_t, Spread> by_device(const Spread& spread) {
@@ -334,15 +330,23 @@ UnseenFit fit_families(const Spread& families, const Spread& classes,
 UnseenFit fit_siblings(const Spread& siblings, std::span<const Device> devices) {
   constexpr double kLargest = 3;  // kinds with two such devices say little
   const std::map<size_t, Spread> all = by_device(siblings);
+  std::map<size_t, NeededFactors> unchanged;  // by devices of other classes
   const auto needed_without = [&](std::optional<size_t> gone) {
     NeededFactors needed;
     for (const auto& [left_out, tested] : all) {
       if (left_out == gone) continue;
       const KernelClass own = class_of(devices[left_out]);
-      const Spread known = rows_where(siblings, [&](const LogError& row) {
-        return row.device != left_out && row.device != gone && class_of(devices[row.device]) == own;
-      });
-      if (!known.empty()) add_needed(tested, known, devices.size(), needed);
+      const bool changes = gone && class_of(devices[*gone]) == own;
+      NeededFactors part;
+      if (changes || !unchanged.contains(left_out)) {
+        const Spread known = rows_where(siblings, [&](const LogError& row) {
+          return row.device != left_out && row.device != gone &&
+                 class_of(devices[row.device]) == own;
+        });
+        if (!known.empty()) add_needed(tested, known, devices.size(), part);
+      }
+      if (!changes) part = unchanged.try_emplace(left_out, in_order(std::move(part))).first->second;
+      needed.merge(part);
     }
     return in_order(std::move(needed));
   };
@@ -390,7 +394,6 @@ UnseenFit siblings_by_classes(const Spread& siblings, const Spread& classes, dou
   const auto fit_of = [&](const NeededFactors& of) {
     return least_factor(of, factor, factor, device_of, devices);
   };
-  // The factor is given: no device says it.
   return judged_fit([&](std::optional<size_t>) { return needed; }, fit_of, device_of, devices);
 }
 
