@@ -138,25 +138,41 @@ def architecture(gpu: str) -> str:
     return json.loads((ROOT / f"data/devices/{gpu}.json").read_text())["architecture"]["value"]
 
 
+SPLITS = (("architecture", "Architectures left out"), ("gpu", "GPUs of a known class left out"), ("vendor", "Vendors left out"))
+VALUES = ("inside_percent", "nested_inside_percent", "width_log", "score_log")
+
+
+def classes_of(rows: list, left_out: str) -> tuple[dict, dict]:
+    """Means of VALUES by cell (a GPU and a precision of a kind, over software) and by class (a kind and an architecture, over cells)."""
+    cells, classes = defaultdict(list), defaultdict(list)
+    for r in rows:
+        if r["left_out"] == left_out:
+            cells[r["kind"], r["gpu"], r["dtype"], r["kv_dtype"], r["scheme"]].append([r[v] for v in VALUES])
+    mean = {cell: [sum(v) / len(v) for v in zip(*held)] for cell, held in cells.items()}
+    for (kind, gpu, *_), values in mean.items():
+        classes[kind, architecture(gpu)].append(values)
+    return mean, {of: ([sum(v) / len(v) for v in zip(*held)], len(held)) for of, held in classes.items()}
+
+
 def print_classes(rows: list) -> None:
-    """The same by class, a kind of kernel and an architecture: the mean over its cells (how many)."""
-    for left_out, title in (("architecture", "Architectures left out"), ("gpu", "GPUs of a known class left out")):
-        cells = defaultdict(list)
-        for r in rows:
-            if r["left_out"] == left_out:
-                cells[r["kind"], r["gpu"], r["dtype"], r["kv_dtype"], r["scheme"]].append(r["inside_percent"])
-        classes = defaultdict(lambda: defaultdict(list))
-        for (kind, gpu, *_), held in cells.items():
-            classes[kind][architecture(gpu)].append(sum(held) / len(held))
-        names = sorted({name for by_name in classes.values() for name in by_name})
-        print(f"\nIntervals by class, {title}: share of rows inside, % (cells)\n")
+    """The same by class, judged by what the others alone say (how many cells)."""
+    for left_out, title in SPLITS:
+        _, classes = classes_of(rows, left_out)
+        names = sorted({name for _, name in classes})
+        print(f"\nIntervals by class, {title}, by what the others say: share of rows inside, % (cells)\n")
         print("| kernels | " + " | ".join(names) + " |\n|---|" + "--:|" * len(names))
-        for kind, by_name in classes.items():
-            print(f"| {kind} | " + " | ".join(f"{sum(by_name[n]) / len(by_name[n]):.0f} ({len(by_name[n])})" if n in by_name else ""
+        for kind in dict.fromkeys(kind for kind, _ in classes):
+            print(f"| {kind} | " + " | ".join(f"{classes[kind, n][0][1]:.0f} ({classes[kind, n][1]})" if (kind, n) in classes else ""
                                              for n in names) + " |")
-        means = [sum(held) / len(held) for by_name in classes.values() for held in by_name.values()]
-        print(f"\n{sum(75 <= m <= 88 for m in means)} of {len(means)} classes hold 75 to 88 %, {sum(m < 60 for m in means)} less than 60, "
-              f"{sum(m > 95 for m in means)} more than 95")
+    print("\n| left out | judged | classes | that hold 75 to 88 % | cells | below 60 | above 95 | mean | width | score |")
+    print("|---|---|" + "--:|" * 8)
+    for left_out, title in SPLITS:
+        cells, classes = classes_of(rows, left_out)
+        for judged, of in (("by the fit of all", 0), ("by the others alone", 1)):
+            held, means = [c[of] for c in cells.values()], [c[0][of] for c in classes.values()]
+            tail = [f"{sum(c[0][v] for c in classes.values()) / len(classes):.2f}" if of else "" for v in (2, 3)]
+            print(f"| {title} | {judged} | {len(means)} | {sum(75 <= m <= 88 for m in means)} | {len(held)} | {sum(h < 60 for h in held)} | "
+                  f"{sum(h > 95 for h in held)} | {sum(means) / len(means):.0f} | {' | '.join(tail)} |")
 
 
 def main() -> int:

@@ -177,6 +177,23 @@ TEST(Coverage, AnUnmeasuredArchitectureHasTheIntervalOfLeftOutOnes) {
       << "not wider: that interval is made of such errors";
 }
 
+TEST(Coverage, AnUnmeasuredVendorHasAThirdMoreThanAnUnmeasuredArchitecture) {
+  const Kernel kernel =
+      kernels_of_sizes("linear", DType::kFp16, {{"m", 4096}, {"n", 4096}, {"k", 4096}})[0];
+  Weights weights = load_weights("");
+  KindModel& model = weights.models[static_cast<size_t>(KernelKind::kTensorMatmul)];
+  const auto width_on_v100 = [&](const std::string& vendor) {
+    Device device = find_device("V100-PCIe");
+    device.vendor = vendor;
+    model.vendor_intervals = {};  // the interval of all vendors for both
+    model.vendor_widths = {};
+    KernelTime time;
+    make_learned_predictor(weights)->predict({&kernel, 1}, device, {}, {&time, 1});
+    return std::log(time.high_s / time.seconds);
+  };
+  EXPECT_NEAR(width_on_v100("another") / width_on_v100("nvidia"), 1.3, 1e-6);
+}
+
 TEST(Coverage, IsWhatTheWeightsSayTheyWereTrainedOn) {
   Weights retrained = load_weights("");
   const auto feature_of = [&](const char* op, DType dtype, const char* gpu) {

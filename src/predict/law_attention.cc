@@ -1,4 +1,7 @@
-// Laws of fused attention (FlashAttention and its like). research/law_study.md gives the fit.
+// Law of fused attention of prompts and encoders (FlashAttention and its like).
+// research/law_study.md gives the fit.
+
+#include "predict/law_attention.h"
 
 #include <algorithm>
 #include <bit>
@@ -9,6 +12,25 @@
 #include "predict/law.h"
 
 namespace tilecast {
+
+bool has_mma_sync(const Chip& chip) {
+  return chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync;
+}
+
+bool is_triton(const Attention& a, const Chip& chip, const Conditions& conditions) {
+  if (a.latent || !traits_of(conditions.software).falls_back_to_triton) return false;
+  const AttentionConstants& c = chip.laws.attention;
+  switch (chip.gpu.matrix_instruction) {
+    case MatrixInstruction::kWgmma:
+      return a.head_dim >= c.triton_wgmma_head_dim ||
+             (a.head_dim >= c.triton_wgmma_windowed_head_dim && a.window > 0);
+    case MatrixInstruction::kTcgen05:
+      return a.head_dim == c.triton_tcgen05_head_dim && a.v_head_dim == c.triton_tcgen05_head_dim;
+    default:
+      return false;
+  }
+}
+
 namespace {
 
 double up_to(double x, double step) { return step * std::ceil(x / step); }
@@ -20,10 +42,6 @@ struct QueryBlocks {
   double positions;  ///< query positions in one tile
   double of_head;    ///< tiles one after the other along the queries
 };
-
-bool has_mma_sync(const Chip& chip) {
-  return chip.gpu.matrix_instruction == MatrixInstruction::kMmaSync;
-}
 
 /// Whether query heads that share a key head also share a tile. FlashInfer and FlashAttention 3 and
 /// 4 do, FlashAttention 2 (kernels with mma.sync), TensorRT-LLM's kernels and those for tcgen05
@@ -116,22 +134,6 @@ double most_keys(const Attention& a, double positions, double key_tile) {
   return up_to(seen, key_tile);
 }
 
-/// Shapes for which software falls back to kernels in Triton (by the column `kernel` of the public
-/// measurements).
-bool is_triton(const Attention& a, const Chip& chip, const Conditions& conditions) {
-  if (!traits_of(conditions.software).falls_back_to_triton) return false;
-  const AttentionConstants& c = chip.laws.attention;
-  switch (chip.gpu.matrix_instruction) {
-    case MatrixInstruction::kWgmma:
-      return a.head_dim >= c.triton_wgmma_head_dim ||
-             (a.head_dim >= c.triton_wgmma_windowed_head_dim && a.window > 0);
-    case MatrixInstruction::kTcgen05:
-      return a.head_dim == c.triton_tcgen05_head_dim && a.v_head_dim == c.triton_tcgen05_head_dim;
-    default:
-      return false;
-  }
-}
-
 /// FLOP per clock and SM for the type that is multiplied.
 double flop_per_clock(const Kernel& kernel, const Chip& chip) {
   return chip.device.matmul_peak(kernel.dtype) / (chip.sms * chip.clock_hz);
@@ -206,61 +208,6 @@ double share_of_dram_time(double bytes, const Chip& chip, const Conditions& cond
   return 1 - fits * (1 - std::min(1.0, chip.dram_bytes_per_s / l2));
 }
 
-/// Whether so many heads on a key head are left to kernels without packed heads: a block for each
-/// query head, which reads its keys one after the other.
-bool has_fallback(const Attention& a, const Conditions& conditions) {
-  const int64_t most = traits_of(conditions.software).most_packed_decode_heads;
-  return most > 0 && !a.latent && a.heads > most * a.kv_heads;
-}
-
-/// Cycles per sequence and key head of a decode kernel, of an SM: the start of a block, by family
-/// of kernels and query heads per key head.
-double block_cycles(const Attention& a, const Chip& chip, const Conditions& conditions) {
-  const DecodeConstants& c = chip.laws.decode_attention;
-  if (a.latent) return c.latent_block_cycles;
-  const int64_t group = std::max<int64_t>(1, a.heads / a.kv_heads);
-  if (chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05)
-    return c.tcgen05.block_cycles * (group <= c.tcgen05.few_heads    ? 1
-                                     : group <= c.tcgen05.more_heads ? c.tcgen05.more_heads_ratio
-                                                                     : c.tcgen05.most_heads_ratio);
-  if (traits_of(conditions.software).compiles_decode_by_heads)
-    return group <= 1                         ? c.compiled.single_block_cycles
-           : group <= c.compiled.packed_heads ? c.compiled.packed_block_cycles
-                                              : c.compiled.most_block_cycles;
-  return c.flash_block_cycles * static_cast<double>(ceil_divide(group, c.flash_heads_of_block));
-}
-
-/// Cycles of the blocks of an SM beside the bytes that they read.
-double blocks_cycles(const Attention& a, double keys, const Chip& chip,
-                     const Conditions& conditions) {
-  const DecodeConstants& c = chip.laws.decode_attention;
-  if (!has_fallback(a, conditions)) {
-    const double sequences = static_cast<double>(a.batch) * static_cast<double>(a.kv_heads);
-    return block_cycles(a, chip, conditions) * std::max(0.0, sequences / chip.sms - c.free_blocks);
-  }
-  const double blocks = static_cast<double>(a.batch) * static_cast<double>(a.heads) / chip.sms;
-  return c.compiled.fallback_block_cycles * std::max(0.0, blocks - c.free_blocks) +
-         c.compiled.fallback_element_cycles * keys * static_cast<double>(a.head_dim) *
-             std::max(1.0, blocks);
-}
-
-/// Cycles from the launch of a decode kernel to its end beside its work.
-double latency_cycles(const Chip& chip, const Conditions& conditions) {
-  return chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05
-             ? chip.laws.decode_attention.tcgen05.latency_cycles
-             : traits_of(conditions.software).decode_latency_cycles;
-}
-
-const DecodeIntake& intake_of(const Chip& chip) {
-  switch (chip.gpu.matrix_instruction) {
-    case MatrixInstruction::kTcgen05:
-    case MatrixInstruction::kWgmma:
-      return chip.laws.decode_attention.bulk_intake;
-    default:
-      return chip.laws.decode_attention.thread_intake;
-  }
-}
-
 /// How alike the keys are that blocks see: 1 where all see as many (one tile of queries, no causal
 /// mask, or a long prefix), 0 where they see half of the longest on average, as in a long prompt of
 /// its own. Of whole tiles: it changes with their number alone. Keys beyond a window do not count.
@@ -309,7 +256,9 @@ double prefill_blocks_cycles(const Kernel& kernel, const Attention& a, const Chi
 /// Seconds of the kernels beside attention in a call: rotary embedding, which reads and writes the
 /// queries in some software, and the write of the cache, which reads 16 bits of each new key and
 /// value. The rest of the cache was written before. Encoders have neither. Gradients of queries are
-/// summed up in a wider type, which other kernels clear and convert.
+/// summed up in a wider type, which other kernels clear and convert. Where keys are longer than
+/// values, they were expanded from latent vectors: the cache holds those, which are short. Only
+/// what the keys have more is rotated, in each query and for each head's keys in 16 bits.
 double passes_s(const Kernel& kernel, const Attention& a, double dram_time, const Chip& chip,
                 const SoftwareTraits& software) {
   if (!a.causal && !a.backward) return 0;
@@ -323,6 +272,16 @@ double passes_s(const Kernel& kernel, const Attention& a, double dram_time, cons
                            own_bytes;
   const double widened = a.latent ? 1 : std::max(1.0, element_bytes(DType::kBf16) / own_bytes);
   const double backward = chip.laws.attention.backward_passes;
+  if (!a.latent && !a.backward && a.head_dim > a.v_head_dim) {
+    const double rotated = static_cast<double>(a.head_dim - a.v_head_dim);
+    const double key_bytes =
+        tokens * static_cast<double>(a.kv_heads) * rotated * element_bytes(DType::kBf16);
+    return dram_time *
+           (software.prefill_query_passes * query_bytes * rotated /
+                static_cast<double>(a.head_dim) +
+            software.prefill_passes * key_bytes) /
+           chip.dram_bytes_per_s;
+  }
   const double query_passes = a.backward ? backward : software.prefill_query_passes;
   const double passes = a.backward ? backward : software.prefill_passes * widened;
   return dram_time * (query_passes * query_bytes + passes * std::min(cache_bytes, new_bytes)) /
@@ -349,53 +308,6 @@ LawTime prefill_law(const Kernel& kernel, const Chip& chip, const Conditions& co
                            (converts ? c.convert_launch_us : 0);
   const double start_s = launch_latency_s(launch_us, chip);
   return {start_s + std::hypot(body_s, memory_s) + pass_s, {}, start_s, memory_s + pass_s, body_s};
-}
-
-LawTime decode_law(const Kernel& kernel, const Chip& chip, const Conditions& conditions) {
-  const DecodeConstants& c = chip.laws.decode_attention;
-  const auto& a = std::get<Attention>(kernel.shape);
-  const SoftwareTraits& software = traits_of(conditions.software);
-  const auto bytes = static_cast<double>(kernel.bytes());
-  const DecodeIntake& intake = intake_of(chip);
-  const double keys = static_cast<double>(a.window > 0 ? std::min(a.window, a.keys) : a.keys);
-  const double warm = conditions.caches == Caches::kCold
-                          ? 0
-                          : ramp(c.l2_fit_ratio - bytes / chip.l2_bytes, 0, c.l2_fit_span_ratio);
-  const double dram = c.dram_ratio * chip.dram_bytes_per_s;
-  const double memory_s = bytes / dram * (1 - warm);
-  // An SM takes in so many 16-bit elements per clock. Kernels that multiply in 16 bits convert an
-  // 8-bit cache first and gain nothing by its size.
-  const double own_bytes = element_bytes(a.kv_dtype);
-  const bool native =
-      chip.gpu.matrix_instruction == MatrixInstruction::kTcgen05 || software.multiplies_8bit_cache;
-  const double as_if_bytes = native || own_bytes > 1 ? own_bytes : intake.converted_bytes;
-  const double l2_s =
-      bytes * as_if_bytes / own_bytes / chip.l2_bytes_per_s(intake.sm_bytes_per_cycle);
-  // The keys of one block, one after the other. The reads of all blocks of an SM count above.
-  // Triton cuts long sequences in few parts, and each takes longer.
-  const bool triton = !a.latent && is_triton(a, chip, conditions);
-  const double own_keys = std::max(std::min(keys, intake.fewest_keys),
-                                   triton ? c.triton_key_ratio * keys / c.triton_parts : 0.0);
-  const double key_bytes =
-      static_cast<double>(a.latent ? a.head_dim : a.head_dim + a.v_head_dim) * as_if_bytes;
-  const double chain_s = chip.seconds(chip.units * own_keys * key_bytes / c.block_bytes_per_cycle);
-  const double blocks_s = chip.seconds(chip.blocks * blocks_cycles(a, keys, chip, conditions));
-  // Many query heads on one latent vector per key keep the matrix units busy.
-  const double compute_s = a.latent ? chip.units * c.latent_products_ratio *
-                                          static_cast<double>(kernel.flops) /
-                                          chip.device.matmul_peak(kernel.dtype)
-                                    : 0;
-  const double p = c.overlap_exponent;
-  double body_s = std::pow(std::pow(std::max(memory_s, l2_s), p) + std::pow(chain_s, p) +
-                               std::pow(blocks_s, p) + std::pow(compute_s, p),
-                           1 / p);
-  if (a.window > 0 && has_mma_sync(chip)) body_s *= software.windowed_decode_ratio;
-  const double start_s = chip.seconds(chip.start * latency_cycles(chip, conditions));
-  return {start_s + body_s,
-          {},
-          start_s,
-          std::max(memory_s, l2_s),
-          std::max({chain_s, blocks_s, compute_s})};
 }
 
 }  // namespace tilecast

@@ -5,6 +5,7 @@
 
 #include "predict/coverage.h"
 #include "predict/features.h"
+#include "predict/unmeasured.h"
 
 namespace tilecast {
 namespace {
@@ -155,8 +156,11 @@ void estimate_learned(KernelKind kind, const CostBatch& batch, const Weights& we
       row.excess = std::max(row.excess, 1.0);
       // Where other classes were measured, the interval is that of left-out classes: wide enough.
       const bool judged = coverage.anywhere && missing == coverage.missing;
+      const double wider =
+          coverage.anywhere && missing == "vendor" ? kUnmeasuredVendorRatio - 1 : 1;
       if (!judged)
-        row.widening = std::max(row.widening, 1.0 - calibrated.share_of(coverage.combination));
+        row.widening =
+            std::max(row.widening, wider * (1.0 - calibrated.share_of(coverage.combination)));
       row.feature = missing;
     }
     // A calibration of matrix units says nothing about the lanes that multiply FP32.

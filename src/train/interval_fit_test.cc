@@ -49,8 +49,8 @@ class FamiliesTest : public testing::Test {
 TEST_F(FamiliesTest, AlikeOnesNeedLittleMoreThanTheirOwnInterval) {
   const Spread rows = joined({rows_of(0, 0, 0.2), rows_of(1, 0, 0.2), rows_of(2, 0, 0.2)});
   const UnseenFit fit = fit_families(rows, rows, devices_);
-  // 80 % of even errors are within 0.8 of their width, 84 % within 0.84.
-  EXPECT_NEAR(fit.factor, 0.84 / 0.80, 0.02);
+  // 80 % of even errors are within 0.8 of their width.
+  EXPECT_NEAR(fit.factor, kUnseenCoverage / 0.80, 0.02);
   EXPECT_EQ(fit.cells.size(), 3u);
   EXPECT_NEAR(mean_inside(fit), kUnseenCoverage, 0.01);
 }
@@ -69,6 +69,21 @@ TEST_F(FamiliesTest, TheOthersKnowNothingOfTheArchitectureThatIsLeftOut) {
       joined({rows_of(0, 0, 0.05), rows_of(1, 0, 0.05), rows_of(2, 0, 0.5), rows_of(3, 0, 0.5)});
   const UnseenFit fit = fit_families(rows, rows, devices_);
   EXPECT_GT(fit.factor, 3) << "the interval of V100 and A100 is a tenth as wide";
+}
+
+TEST_F(FamiliesTest, AnArchitectureIsJudgedByWhatTheOthersSay) {
+  // Two that are alike say that a third needs no more; the third scatters four times as far.
+  const Spread rows = joined({rows_of(0, 0, 0.1), rows_of(1, 0, 0.1), rows_of(2, 0, 0.4)});
+  const UnseenFit fit = fit_families(rows, rows, devices_);
+  for (const UnseenCell& cell : fit.cells) {
+    if (cell.device == 2) {
+      EXPECT_NEAR(cell.nested_inside, kUnseenCoverage / 4, 0.02);
+      EXPECT_GT(cell.inside, 2 * cell.nested_inside) << "its own rows widened it";
+      // Each side is as much of what the others scatter as they hold.
+      EXPECT_NEAR(cell.width, 2 * 0.1 * kUnseenCoverage, 0.01);
+    }
+    EXPECT_GE(cell.score, cell.width);
+  }
 }
 
 TEST_F(FamiliesTest, APrecisionThatNoOtherHasIsDoubledAlready) {

@@ -133,6 +133,7 @@ struct Unmeasured {
   Spread classes;   ///< other left-out devices
   Spread seen;      ///< held-out rows
   Spread families;  ///< of `classes`, those that were left out with their architecture
+  Spread alone;     ///< all rows by the law alone, as of a vendor that was not measured
 };
 
 void append(const Spread& from, Spread& to) { to.insert(to.end(), from.begin(), from.end()); }
@@ -157,6 +158,7 @@ void set_intervals(WeightsJob& job, KernelKind kind, KindModel& model,
     append(found.devices, all.devices);
     append(found.seen, all.seen);
     append(found.families, all.families);
+    append(found.alone, all.alone);
   }
   // One factor for all vendors: few architectures of AMD were measured.
   const UnseenFit families = fit_families(all.families, all.classes, known);
@@ -168,6 +170,8 @@ void set_intervals(WeightsJob& job, KernelKind kind, KindModel& model,
   model.class_widths = families.widths;
   model.vendor_widths = families.vendor_widths;
   job.intervals.push_back({kind, "architecture", families});
+  job.intervals.push_back(
+      {kind, "vendor", judge_vendors(all.alone, all.families, all.classes, known)});
   UnseenFit siblings = fit_siblings(all.devices, known);
   const bool by_class = !all.devices.empty() && siblings.enough;
   if (!by_class) siblings = siblings_by_classes(all.devices, all.classes, families.factor, known);
@@ -186,6 +190,8 @@ void set_intervals(WeightsJob& job, KernelKind kind, KindModel& model,
 void judge_kind(WeightsJob& job, KernelKind kind, Errors& errors) {
   const size_t devices = job.data.devices.size();
   KindModel model = assembled(job, kind, {});
+  KindModel law_alone = model;
+  law_alone.classes.clear();
   std::map<std::string, Unmeasured> vendors;
   std::map<KernelClass, Spread> classes;
   std::set<std::string> few;  // devices with too few held-out rows
@@ -218,6 +224,8 @@ void judge_kind(WeightsJob& job, KernelKind kind, Errors& errors) {
               errors.left_out_architecture, family);
       append(family, vendor.classes);
       append(family, vendor.families);
+      ErrorMap unused;
+      collect(job, kind, law_alone, device, false, unused, vendor.alone);
     }
   }
   set_intervals(job, kind, model, vendors, classes);

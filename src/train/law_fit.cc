@@ -16,8 +16,6 @@
 namespace tilecast {
 namespace {
 
-/// Rows of a cell that are fitted: more do not move constants.
-constexpr size_t kMostRowsOfCell = 250;
 /// A cell with fewer rows counts in proportion to them.
 constexpr double kFullCell = 50;
 
@@ -45,6 +43,16 @@ const std::vector<LawFitDef>& all_law_fits() {
        [](const Device& device, const Kernel&) { return is_cdna3(device); },
        {"experts.cdna3.fill_cycles", "experts.cdna3.element_cycles",
         "experts.cdna3.conversion_cycles", "experts.cdna3.activation_passes"}},
+      {"attention of prompts and encoders",
+       KernelKind::kAttention,
+       [](const Device& device, const Kernel& kernel) {
+         return !is_amd(device.gpu().architecture) && !kernel.as<Attention>()->backward;
+       },
+       {"attention.products_ratio", "attention.exponential_ratio", "attention.other_instructions",
+        "attention.conversion_instructions", "attention.tile_cycles", "attention.launch_us",
+        "attention.plain_launch_us", "attention.convert_launch_us", "attention.longest_share",
+        "attention.overlap_exponent", "attention.large_head_ratio", "attention.triton_ratio",
+        "attention.hbm_j_per_flop", "attention.gddr_j_per_flop"}},
       {"products in 16 bits",
        KernelKind::kTensorMatmul,
        [](const Device& device, const Kernel& kernel) {
@@ -97,9 +105,9 @@ FitCell fit_cell_of(const TrainingData& data, const TrainingRow& row) {
 /// Constants as a search moves them: their logarithms.
 class Search {
  public:
-  Search(const TrainingData& data, const LawFitDef& fit, const std::vector<size_t>& rows,
+  Search(const TrainingData& data, const LawFitDef& fit, const FitRows& rows,
          const LawConstants& laws)
-      : data_(data), rows_(rows), laws_(laws) {
+      : data_(data), rows_(rows.rows), laws_(laws) {
     ConstantTable table;
     laws_.describe(table);
     for (const std::string_view name : fit.constants) {
@@ -108,9 +116,12 @@ class Search {
       at_.push_back(std::log(*numbers_.back()));
     }
     std::map<FitCell, double> counts;
-    for (const size_t r : rows) counts[fit_cell_of(data, data.rows[r])] += 1;
-    for (const size_t r : rows)
-      weights_.push_back(1 / std::max(kFullCell, counts.at(fit_cell_of(data, data.rows[r]))));
+    for (const size_t r : rows_) counts[fit_cell_of(data, data.rows[r])] += 1;
+    const double full = std::min(kFullCell, static_cast<double>(rows.most_of_cell));
+    for (const size_t r : rows_) {
+      const double times = rows.times.empty() ? 1 : rows.times[data.rows[r].device];
+      weights_.push_back(times / std::max(full, counts.at(fit_cell_of(data, data.rows[r]))));
+    }
   }
 
   LawConstants run() {
@@ -184,24 +195,32 @@ class Search {
 
 std::span<const LawFitDef> law_fits() { return all_law_fits(); }
 
-std::vector<size_t> rows_to_fit(const TrainingData& data, const LawFitDef& fit,
-                                std::optional<size_t> left_out) {
+FitRows rows_to_fit(const TrainingData& data, const LawFitDef& fit, FitRows asked) {
   std::map<FitCell, std::vector<size_t>> cells;
   for (size_t r = 0; r < data.rows.size(); ++r) {
     const TrainingRow& row = data.rows[r];
-    const bool used = !row.assumed && row.device != left_out &&
-                      kernel_kind(row.kernel) == fit.kind &&
-                      fit.covers(data.devices[row.device], row.kernel);
-    if (used) cells[fit_cell_of(data, row)].push_back(r);
+    const bool counts = asked.times.empty() || asked.times[row.device] > 0;
+    if (counts && is_of(data, fit, row)) cells[fit_cell_of(data, row)].push_back(r);
   }
-  std::vector<size_t> rows;
   Rng rng(1);
   for (auto& [cell, all] : cells) {
-    const size_t most = std::min(all.size(), kMostRowsOfCell);
+    const size_t most = std::min(all.size(), asked.most_of_cell);
     for (size_t i = 0; i < most; ++i) std::swap(all[i], all[i + rng.below(all.size() - i)]);
-    rows.insert(rows.end(), all.begin(), all.begin() + static_cast<ptrdiff_t>(most));
+    asked.rows.insert(asked.rows.end(), all.begin(), all.begin() + static_cast<ptrdiff_t>(most));
   }
-  return rows;
+  return asked;
+}
+
+std::vector<double> drawn_devices(const std::vector<size_t>& devices, size_t count, uint64_t draw) {
+  std::vector<double> times(count, 0);
+  Rng rng(draw);
+  for (size_t i = 0; i < devices.size(); ++i) times[devices[rng.below(devices.size())]] += 1;
+  return times;
+}
+
+bool is_of(const TrainingData& data, const LawFitDef& fit, const TrainingRow& row) {
+  return !row.assumed && kernel_kind(row.kernel) == fit.kind &&
+         fit.covers(data.devices[row.device], row.kernel);
 }
 
 double law_s_with(const TrainingData& data, const TrainingRow& row, const LawConstants& laws) {
@@ -209,8 +228,29 @@ double law_s_with(const TrainingData& data, const TrainingRow& row, const LawCon
   return kernel_kind_def(kernel_kind(row.kernel)).law(row.kernel, chip, row.conditions).seconds;
 }
 
-LawConstants fitted_laws(const TrainingData& data, const LawFitDef& fit,
-                         const std::vector<size_t>& rows, const LawConstants& laws) {
+std::vector<size_t> devices_that_tell(const TrainingData& data, const std::vector<size_t>& rows,
+                                      const LawConstants& laws, std::string_view constant) {
+  constexpr double kMove = 1.1, kSeen = 0.01;
+  LawConstants moved = laws;
+  ConstantTable table;
+  moved.describe(table);
+  table.number(constant) *= kMove;
+  std::vector<bool> tells(data.devices.size(), false);
+  for (const size_t r : rows) {
+    const TrainingRow& row = data.rows[r];
+    if (tells[row.device]) continue;
+    const double change = std::log(law_s_with(data, row, moved) / law_s_with(data, row, laws));
+    tells[row.device] = std::abs(change) > kSeen * std::log(kMove);
+  }
+  std::vector<size_t> devices;
+  for (size_t d = 0; d < tells.size(); ++d) {
+    if (tells[d]) devices.push_back(d);
+  }
+  return devices;
+}
+
+LawConstants fitted_laws(const TrainingData& data, const LawFitDef& fit, const FitRows& rows,
+                         const LawConstants& laws) {
   return Search(data, fit, rows, laws).run();
 }
 

@@ -23,10 +23,27 @@ struct LawFitDef {
 };
 std::span<const LawFitDef> law_fits();
 
-/// The rows of a fit, at most some hundred of each cell (GPU, operator, precision, software), so
-/// that each cell counts alike. `left_out`: a device of TrainingData whose rows are not used.
-std::vector<size_t> rows_to_fit(const TrainingData& data, const LawFitDef& fit,
-                                std::optional<size_t> left_out);
+/// Whether a row was measured and is of a law that the fit is of.
+bool is_of(const TrainingData& data, const LawFitDef& fit, const TrainingRow& row);
+
+/// The rows of a fit, some of each cell (GPU, operator, precision, software), so that each cell
+/// counts alike.
+struct FitRows {
+  /// How often each device of TrainingData counts; empty: all once.
+  std::vector<double> times;
+  size_t most_of_cell = 250;  ///< more do not move constants
+  std::vector<size_t> rows;   ///< into TrainingData::rows
+};
+/// `asked` with its rows.
+FitRows rows_to_fit(const TrainingData& data, const LawFitDef& fit, FitRows asked);
+
+/// How often each of `count` devices counts in a draw of as many of `devices` as these are, with
+/// replacement. The same number draws the same ones.
+std::vector<double> drawn_devices(const std::vector<size_t>& devices, size_t count, uint64_t draw);
+
+/// The devices whose rows a constant moves: no others tell it.
+std::vector<size_t> devices_that_tell(const TrainingData& data, const std::vector<size_t>& rows,
+                                      const LawConstants& laws, std::string_view constant);
 
 /// The law's time of a row with these constants.
 double law_s_with(const TrainingData& data, const TrainingRow& row, const LawConstants& laws);
@@ -34,7 +51,7 @@ double law_s_with(const TrainingData& data, const TrainingRow& row, const LawCon
 /// `laws` with the constants of the fit moved so that the mean |log(law / measured)| over cells is
 /// least: a search along each constant in turn, and along what a whole turn has moved. Values have
 /// three digits. Starts from the values in `laws`.
-LawConstants fitted_laws(const TrainingData& data, const LawFitDef& fit,
-                         const std::vector<size_t>& rows, const LawConstants& laws);
+LawConstants fitted_laws(const TrainingData& data, const LawFitDef& fit, const FitRows& rows,
+                         const LawConstants& laws);
 
 }  // namespace tilecast

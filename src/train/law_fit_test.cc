@@ -75,6 +75,31 @@ TEST(LawFit, FindsTheConstantsThatRowsWereMadeWith) {
   EXPECT_GT(found(file, kFill), 1.2 * fill);
 }
 
+TEST(LawFit, SaysHowFarEachConstantIsKnown) {
+  // Two cards with energies of a FLOP that differ by a factor of 4: one number fits neither.
+  const TemporaryFolder folder;
+  write_file(folder.path() / "a.csv", rows_of_law("MI300X", moved_laws(1, 0.5), 150));
+  write_file(folder.path() / "b.csv", rows_of_law("MI355X", moved_laws(1, 2), 150));
+  const auto fitted = [&](const char* name) {
+    train_laws({.data = {folder.path() / "a.csv", folder.path() / "b.csv"},
+                .output = folder.path() / name,
+                .threads = 2});
+    return read_file(folder.path() / name / "laws.json");
+  };
+  const std::string first = fitted("first");
+  EXPECT_EQ(first, fitted("again"));
+  const Json file = parse_json(first, "laws.json");
+  for (const Json& constant : file.at("constants")) {
+    const bool told = constant.at("devices") == 2;
+    EXPECT_EQ(constant.at("log_error").is_null(), !told) << constant.at("name");
+    if (constant.at("name") == kEnergy) EXPECT_GT(constant.at("log_error").get<double>(), 0.3);
+    // No row is in 4 bits.
+    if (constant.at("name") == "tensor_matmul.cdna3.of_4_bits_j_per_flop")
+      EXPECT_EQ(constant.at("devices"), 0);
+  }
+  EXPECT_EQ(file.at("spreads").size(), 2u);
+}
+
 TEST(LawFit, OfNoRowsOfSuchALawIsRefused) {
   const TemporaryFolder folder;
   write_file(folder.path() / "a.csv", "gpu,op,dtype,n,latency_s\nT4,add,fp32,1000000,1e-4\n");

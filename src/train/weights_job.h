@@ -31,7 +31,7 @@ struct ForestJob {
 /// Shares of left-out rows that the intervals of a kind hold.
 struct FittedInterval {
   KernelKind kind{};
-  std::string_view left_out;  ///< "architecture" or "gpu"
+  std::string_view left_out;  ///< "vendor", "architecture" or "gpu"
   UnseenFit fit;
 };
 

@@ -40,7 +40,10 @@ Json interval_rows(const WeightsJob& job) {
                       {"software", software_name(c.software)},
                       {"factor", std::round(interval.fit.factor * 100) / 100},
                       {"count", cell.rows},
-                      {"inside_percent", std::round(cell.inside * 1000) / 10}});
+                      {"inside_percent", std::round(cell.inside * 1000) / 10},
+                      {"nested_inside_percent", std::round(cell.nested_inside * 1000) / 10},
+                      {"width_log", std::round(cell.width * 1000) / 1000},
+                      {"score_log", std::round(cell.score * 1000) / 1000}});
     }
   }
   return rows;
