@@ -144,7 +144,7 @@ TEST(ConvolutionLaw, DepthwiseWindowsStoredByPixelReachMoreIn16Bits) {
   EXPECT_NEAR(law_s(convolution(depthwise(256, 384, 14, 7, true), DType::kFp16), "H100"), 171e-6,
               25e-6);
   EXPECT_NEAR(law_s(convolution(depthwise(128, 480, 14, 5, true), DType::kFp16), "H100"), 44.8e-6,
-              7e-6);
+              9e-6);
   // Gradients of inputs do not: 89 us, 16 images in FP16.
   EXPECT_NEAR(
       law_s(convolution(depthwise(16, 96, 56, 7, true), DType::kFp16, "conv2d_input_backward"),
