@@ -166,7 +166,7 @@ TEST(OffloadedAdam, KeepsFp32ParametersGradientsAndStatesOnTheHost) {
   EXPECT_EQ(work.ops.at("host_adam"), 1);
 }
 
-constexpr int64_t kRows = 4096, kHidden = 64, kClasses = 1024;
+constexpr int64_t kLossRows = 4096, kLossInputs = 64, kLossClasses = 1024;
 
 Graph with_loss(CrossEntropy cross_entropy) {
   Graph graph = parse_graph(
@@ -197,13 +197,13 @@ TEST(ChunkedLoss, HoldsTheLogitsOfOneChunk) {
   const Graph graph = with_loss(CrossEntropy::kChunked);
   const MemoryByPurpose plan = memory_by_purpose(graph);
   // 1024 / 64 = 16 times fewer rows at once; x and both gradients beside.
-  constexpr int64_t kChunk = kRows / 16, kBytes = 2;
+  constexpr int64_t kChunk = kLossRows / 16, kBytes = 2;
   const int64_t computed = plan.peak.bytes - plan.weights_bytes - plan.inputs_bytes;
-  EXPECT_NEAR(
-      static_cast<double>(computed),
-      static_cast<double>(kBytes * (kChunk * kClasses + 2 * kRows * kHidden + kClasses * kHidden)),
-      2048);
-  EXPECT_EQ(plan.gradients_bytes, kBytes * (kClasses * kHidden + kHidden));
+  EXPECT_NEAR(static_cast<double>(computed),
+              static_cast<double>(kBytes * (kChunk * kLossClasses + 2 * kLossRows * kLossInputs +
+                                            kLossClasses * kLossInputs)),
+              2048);
+  EXPECT_EQ(plan.gradients_bytes, kBytes * (kLossClasses * kLossInputs + kLossInputs));
 }
 
 TEST(ChunkedLoss, RefusesLogitsThatAreReadElsewhere) {
