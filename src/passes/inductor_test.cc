@@ -180,20 +180,24 @@ TEST(Inductor, StoresImagesByPixelUnlessGroupsPrevail) {
   EXPECT_EQ(layouts("4", "32"), 0);
 }
 
-TEST(MemoryFormat, IsThatOfConvolutionsOfImages) {
+TEST(MemoryFormat, IsThatOfConvolutionsAndNormsOfImages) {
   Graph graph = parse_graph(R"(input x: fp16[2, 8, 8, 8]
 weight w: fp16[8, 8, 3, 3]
 input s: fp16[2, 8, 64]
 weight v: fp16[8, 8, 3]
+weight a: fp32[8]
+weight b: fp32[8]
 y = conv2d(x, w) {padding=1, channels_last=1}
 z = conv(s, v) {pads=[1]}
-output y
+n = batch_norm(y, a, b) {training=1}
+output n
 output z
 )",
                             "test");
-  EXPECT_EQ(set_memory_format(graph, MemoryFormat::kChannelsFirst), 1);
+  EXPECT_EQ(set_memory_format(graph, MemoryFormat::kChannelsFirst), 2);
   EXPECT_EQ(integer_or(graph.nodes[0], "channels_last", -1), 0);
   EXPECT_EQ(integer_or(graph.nodes[1], "channels_last", -1), -1);
+  EXPECT_EQ(integer_or(graph.nodes[2], "channels_last", -1), 0);
 }
 
 }  // namespace

@@ -174,8 +174,8 @@ void mark_hidden_matrices(Graph& graph);
 /// dtypes of their own. Muon and Adafactor need whole matrices: `shards` must be 1.
 void add_optimizer(Graph& graph, const OptimizerStep& step);
 
-/// Stores the images that convolutions and their gradients read and write in this format. Returns
-/// the number of convolutions.
+/// Stores the images that convolutions and batch norms and their gradients read and write in this
+/// format. Returns the number of such nodes.
 int set_memory_format(Graph& graph, MemoryFormat format);
 
 /// Replaces each chain of pointwise operators by one kernel with the sum of their FLOPs. Its memory

@@ -10,6 +10,8 @@ namespace tilecast {
 bool is_unmeasured(const Kernel& kernel) {
   const OpDef& op = op_def(kernel.op);
   if (!op.unmeasured) return false;
+  // Batch norms of images stored by pixel were measured: they stream, and their operators have a
+  // layout.
   return !kernel.is<Stream>() || find_attribute_def(op, "channels_last") == nullptr;
 }
 
