@@ -99,7 +99,7 @@ KernelKindDef tensor_matmul_kind() {
       .law = low_precision_law,
       .cold = true,
       .features = LowPrecision::names(),
-      .learning = {.from_layers = true, .borrows = true, .limited_by_power = true},
+      .learning = kLearnedFromLayers,
       .make =
           [](const Kernel& kernel, const Conditions& conditions) {
             return LowPrecision::values(
