@@ -3286,7 +3286,12 @@ class ForecastKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3313,11 +3318,12 @@ class ForecastKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3415,7 +3421,12 @@ class CompareGpusKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3442,11 +3453,12 @@ class CompareGpusKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3546,7 +3558,12 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3573,11 +3590,12 @@ class MemoryTimelineKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3677,7 +3695,12 @@ class PowerTimelineKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3704,11 +3727,12 @@ class PowerTimelineKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3808,7 +3832,12 @@ class StepOperationsKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3835,11 +3864,12 @@ class StepOperationsKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -3939,7 +3969,12 @@ class OccupancyKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -3966,11 +4001,12 @@ class OccupancyKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
@@ -4075,7 +4111,12 @@ class CompareKeywords(TypedDict, total=False):
     zero_grad: Literal["set-to-none", "zeros"] | None
     loss: Literal["none", "memory", "full"] | None
     cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
+    teacher: str | None
     fp8_recipe: Literal["delayed", "tensorwise", "blockwise", "mxfp8"] | None
+    num_layers_at_start_in_bf16: int | None
+    num_layers_at_end_in_bf16: int | None
+    parameter_transpose_cache: bool | Literal["on", "off"] | None
+    packed_sequence_length: int | None
     checkpointing: Literal["none", "selective", "full"] | None
     recompute_modules: str | Sequence[str] | None
     lora_rank: int | None
@@ -4102,11 +4143,12 @@ class CompareKeywords(TypedDict, total=False):
     pp: int | None
     dp: int | None
     cp: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     ep: int | None
     skew: int | None
     microbatches: int | None
     micro_batch_size: int | None
-    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved"] | None
+    pipeline_schedule: Literal["gpipe", "1f1b", "interleaved", "zero-bubble", "zb-v"] | None
     num_layers_per_virtual_pipeline_stage: int | None
     pipeline_layers: str | None
     sequence_parallel: bool | Literal["on", "off"] | None
