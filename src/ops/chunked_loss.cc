@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "base/checked.h"
+#include "graph/dtype.h"
 #include "ops/gradient.h"
 #include "ops/matmul_sizes.h"
 #include "ops/op_def.h"
@@ -23,7 +24,8 @@ struct ChunkedSizes {
   int64_t chunk;     ///< rows, at most
   DType dtype;       ///< that products have
   bool converts;     ///< the weight is in another dtype (autocast)
-  bool accumulates;  ///< products add to the weight's gradient
+  bool trains;       ///< the weight has a gradient
+  bool accumulates;  ///< products add to it
 };
 
 int64_t power_of_two_from(int64_t least) {
@@ -44,6 +46,7 @@ ChunkedSizes chunked_sizes(const OpContext& context) {
                  .chunk = 0,
                  .dtype = x.dtype,
                  .converts = false,
+                 .trains = !context.graph.tensor(w.storage).frozen,
                  .accumulates = false};
   if (s.rows < 1 || checked_multiply(s.rows, s.hidden) != element_count(x.shape))
     context.fail(fmt::format("expected a label for each row of {}, found {}", format_shape(x.shape),
@@ -57,17 +60,17 @@ ChunkedSizes chunked_sizes(const OpContext& context) {
   return s;
 }
 
-/// The loss; the gradients of x and of the weight; what lives in a chunk: logits, copies of the
-/// weight for its products, or the gradient that is added to the weight's.
+/// The loss; the gradients of x and of a weight that is trained; what lives in a chunk: logits,
+/// copies of the weight for its products, or the gradient that is added to the weight's.
 std::vector<TensorSpec> infer_linear_cross_entropy(const OpContext& context) {
   const ChunkedSizes s = chunked_sizes(context);
   const Tensor &x = context.input(0), &w = context.input(1);
   std::vector<TensorSpec> specs = {{.shape = {1}, .dtype = DType::kFp32},
-                                   {.shape = x.shape, .dtype = x.dtype},
-                                   {.shape = w.shape, .dtype = w.dtype},
-                                   {.shape = {s.chunk, s.vocabulary}, .dtype = s.dtype}};
+                                   {.shape = x.shape, .dtype = x.dtype}};
+  if (s.trains) specs.push_back({.shape = w.shape, .dtype = w.dtype});
+  specs.push_back({.shape = {s.chunk, s.vocabulary}, .dtype = s.dtype});
   if (s.converts) specs.push_back({.shape = {2, s.vocabulary, s.hidden}, .dtype = s.dtype});
-  if (!s.accumulates) specs.push_back({.shape = w.shape, .dtype = w.dtype});
+  if (s.trains && !s.accumulates) specs.push_back({.shape = w.shape, .dtype = w.dtype});
   return specs;
 }
 
@@ -82,7 +85,7 @@ class ChunkedWork {
 
   void run() {
     fill(input_, checked_multiply(s_.rows, s_.hidden));
-    fill(weight_, weights_);
+    if (s_.trains) fill(weight_, weights_);
     fill(DType::kFp32, s_.rows);
     count_labels();
     for (int64_t at = 0; at < s_.rows; at += s_.chunk)
@@ -92,7 +95,7 @@ class ChunkedWork {
 
  private:
   static int64_t bytes(DType dtype, int64_t elements) {
-    return checked_multiply(elements, dtype_bits(dtype)) / 8;
+    return checked_multiply(elements, dtype_bits(dtype)) / kBitsPerByte;
   }
 
   void stream(int64_t rows, int64_t elements, DType dtype, int64_t read, int64_t write) {
@@ -143,10 +146,12 @@ class ChunkedWork {
     loss(rows);
     if (s_.converts && first) convert(weight_, s_.dtype, weights_);
     product({.m = rows, .n = s_.hidden, .k = s_.vocabulary, .row_alignment = alignment}, s_.dtype);
-    if (converts_input) {
-      convert(s_.dtype, input_, hidden);
-      convert(input_, s_.dtype, hidden);
-    }
+    if (converts_input) convert(s_.dtype, input_, hidden);
+    if (s_.trains) weight_gradient(rows, alignment);
+  }
+
+  void weight_gradient(int64_t rows, int64_t alignment) {
+    if (input_ != s_.dtype) convert(input_, s_.dtype, checked_multiply(rows, s_.hidden));
     const Gemm gradient{
         .m = s_.vocabulary, .n = s_.hidden, .k = rows, .row_alignment = alignment, .trans_a = 1};
     const int64_t own = bytes(weight_, weights_);
@@ -197,8 +202,9 @@ Operands linear_cross_entropy_operands(GraphBuilder& b, const GivenSizes& s) {
 
 std::vector<OpDef> chunked_loss_ops() {
   return {{.name = "linear_cross_entropy",
-           .doc = "output layer and cross entropy of x [rows, k], weight [n, k] and labels, some "
-                  "rows at a time: the loss, and the gradients of x and of the weight",
+           .doc =
+               "output layer and cross entropy of x [rows, k], weight [n, k] and labels, some "
+               "rows at a time: the loss, and the gradients of x and of a weight that is trained",
            .aten = "",
            .onnx = "",
            .min_inputs = 3,

@@ -2,6 +2,7 @@
 // rates are no property of a device, so the scenario gives these kernels their times.
 
 #include "base/checked.h"
+#include "ops/adam.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -14,11 +15,9 @@ void work_host(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// The moving averages, bias corrections, root and update of Adam, of each element.
 void work_host_adam(const OpContext& context, std::vector<Kernel>& kernels) {
-  constexpr int64_t kFlops = 16;
   work_host(context, kernels);
-  kernels.back().flops = checked_multiply(kFlops, element_count(context.output(0).shape));
+  kernels.back().flops = checked_multiply(kAdamFlops, element_count(context.output(0).shape));
 }
 
 /// Parameters and both states in place, and the parameters in the model's dtype.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/checked.h"
+#include "ops/adam.h"
 #include "passes/optimizer_steps.h"
 
 namespace tilecast {
@@ -12,9 +13,8 @@ namespace {
 /// Blocks of a state of 8 bits, each with its largest value in fp32, and the elements below which a
 /// parameter keeps states of 32 bits: `blocksize` of init_state and the default of `min_8bit_size`.
 constexpr int64_t kBlock = 256, kLeastElements = 4096;
-/// Of an element: two moving averages, bias corrections, root and update of Adam; Lion's weighted
-/// sum, sign, update and average. Conversions to 8 bits are not counted.
-constexpr int64_t kAdamFlops = 16, kLionFlops = 8;
+/// Of an element: weighted sum, sign, update and average. Conversions to 8 bits are not counted.
+constexpr int64_t kLionFlops = 8;
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #include "passes/optimizer_steps.h"
 
+#include "ops/adam.h"
 #include "passes/main_gradients.h"
 
 namespace tilecast {
@@ -96,10 +97,8 @@ void OptimizerSteps::adam(Optimizer optimizer, OptimizerImpl impl) {
 }
 
 /// torch/optim/adam.py, _fused_adam: one kernel reads all four and writes all but the gradients.
-/// FLOPs an element: two moving averages (3 and 4), bias corrections and root (5), update (4).
 void OptimizerSteps::fused_adam(const std::vector<TensorId>& inputs) {
-  constexpr int64_t kFlops = 16;
-  step("fused_pointwise", inputs, kStep, {{"flops_per_element", kFlops}});
+  step("fused_pointwise", inputs, kStep, {{"flops_per_element", kAdamFlops}});
   Node& node = graph_.nodes.back();
   for (int i = 0; i < 2; ++i) {
     Tensor written = graph_.tensor(node.outputs[0]);

@@ -168,11 +168,12 @@ TEST(OffloadedAdam, KeepsFp32ParametersGradientsAndStatesOnTheHost) {
 
 constexpr int64_t kLossRows = 4096, kLossInputs = 64, kLossClasses = 1024;
 
-Graph with_loss(CrossEntropy cross_entropy) {
+Graph with_loss(CrossEntropy cross_entropy, bool frozen = false) {
   Graph graph = parse_graph(
       "graph head\ninput i: bf16[4096, 64]\nweight n: bf16[64]\nweight w: bf16[1024, 64]\n"
       "x = mul(i, n)\no = linear(x, w)\noutput o\n",
       "head");
+  for (Tensor& tensor : graph.tensors) tensor.frozen = frozen && tensor.name == "w";
   add_loss(graph, {.upcast = true, .cross_entropy = cross_entropy});
   add_backward(graph);
   return graph;
@@ -191,6 +192,18 @@ int64_t product_flops(const Graph& graph) {
 TEST(ChunkedLoss, ComputesTheProductsOfTheOutputLayerAndItsGradients) {
   EXPECT_EQ(product_flops(with_loss(CrossEntropy::kChunked)),
             product_flops(with_loss(CrossEntropy::kLogSoftmax)));
+}
+
+TEST(ChunkedLoss, ComputesNoGradientOfAFrozenWeight) {
+  const Graph frozen = with_loss(CrossEntropy::kChunked, true);
+  EXPECT_EQ(product_flops(frozen), product_flops(with_loss(CrossEntropy::kLogSoftmax, true)));
+  const MemoryByPurpose plan = memory_by_purpose(frozen);
+  constexpr int64_t kChunk = kLossRows / 16, kBytes = 2;
+  const int64_t computed = plan.peak.bytes - plan.weights_bytes - plan.inputs_bytes;
+  EXPECT_NEAR(static_cast<double>(computed),
+              static_cast<double>(kBytes * (kChunk * kLossClasses + 2 * kLossRows * kLossInputs)),
+              2048);
+  EXPECT_EQ(plan.gradients_bytes, kBytes * kLossInputs);
 }
 
 TEST(ChunkedLoss, HoldsTheLogitsOfOneChunk) {

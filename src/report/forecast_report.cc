@@ -47,7 +47,7 @@ void add_memory(Lines& lines, const PassMemory& m) {
   lines.add("  framework", format_bytes(m.framework_bytes), m.stack);
   if (m.host_optimizer_bytes > 0)
     lines.add("  on the host", format_bytes(m.host_optimizer_bytes),
-              "parameters, gradients and states in fp32");
+              "fp32 parameters and states, gradients");
   for (const MemoryRemedy& remedy : m.remedies) {
     const std::string batch =
         remedy.largest_batch

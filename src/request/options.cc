@@ -104,8 +104,8 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .value = "GB/S",
        .unit = "GB/s",
        .help =
-           "what the host's memory reaches in that step, shared by all GPUs of a node; default: "
-           "460",
+           "what the host's memory reaches in that step, shared by all GPUs of a node; default: a "
+           "guess (data/laws/host.json)",
        .min = 1,
        .max = 1e5,
        .per_unit = 1e-9,
@@ -181,8 +181,8 @@ std::vector<OptionDef> pass_options() {  // NOLINT(readability-function-size): a
        .value = "N",
        .unit = "tokens",
        .help = "rows of seq tokens hold sequences of N tokens, each with attention of its own "
-               "(packing); of different lengths: the sum of their squares over their sum; needs "
-               "fused attention",
+               "(packing), a divisor of seq; of different lengths: about the sum of their squares "
+               "over their sum; needs fused attention",
        .needs = "mode=training"},
       {.name = "checkpointing",
        .kinds = kPasses,

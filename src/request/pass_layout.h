@@ -13,7 +13,7 @@ void check_pass_layout(const Request& request);
 bool needs_whole_matrices(Optimizer optimizer);
 
 /// Throws Error{kInput} for options of the loss, the optimizer and the ranks that contradict each
-/// other.
+/// other. Where the model's optimizer is not known yet, AdamW is assumed.
 void check_step(const Request& request);
 
 }  // namespace tilecast

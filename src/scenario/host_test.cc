@@ -2,6 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <string>
+#include <vector>
+
 #include "devices/registry.h"
 #include "laws/constants.h"
 #include "passes.h"
@@ -95,6 +99,12 @@ Request offloaded() {
   return request;
 }
 
+Request offloaded_tables() {
+  Request request{.batch = 2048, .mode = Mode::kTraining};
+  request.optimizer_offload = true;
+  return request;
+}
+
 TEST(OffloadedOptimizer, TakesTheRatesOfTheLinkAndOfTheHostsMemory) {
   const Forecast f = forecast("gpt2", "H100", offloaded());
   double link = 0;
@@ -112,6 +122,19 @@ TEST(OffloadedOptimizer, TakesTheRatesOfTheLinkAndOfTheHostsMemory) {
   twice.host_bytes_per_s = 2 * ratios().memory_bytes_per_s;
   EXPECT_NEAR(forecast("gpt2", "H100", twice).optimizer_s,
               copied_s + 15 * parameters / ratios().memory_bytes_per_s, 1e-4);
+}
+
+TEST(OffloadedOptimizer, AssumptionsSayItsRates) {
+  const std::vector<std::string> words = assumptions(forecast("gpt2", "H100", offloaded()));
+  EXPECT_TRUE(std::any_of(words.begin(), words.end(), [](const std::string& each) {
+    return each.find("adamw on the host, 460 GB/s of its memory, 53.5 GB/s of its link") !=
+           std::string::npos;
+  })) << "0.85 of the rate in the data sheet";
+}
+
+TEST(OffloadedOptimizer, IsRefusedForTheDefaultOfModelsWithTables) {
+  EXPECT_ERROR(forecast("dlrm_mlperf", "H100", offloaded_tables()), kInput,
+               "`optimizer-offload` with `optimizer` sgd: hosts update by Adam");
 }
 
 TEST(OffloadedOptimizer, SharesTheHostsMemoryWithTheOtherGpusOfANode) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <tuple>
 
 #include "base/text.h"
 #include "request/access.h"
@@ -52,6 +53,25 @@ void add_attention(Words& words, const Forecast& f) {
 /// Of training: weights are in 16 bits beside copies in fewer.
 bool multiplies_in_few_bits(const Forecast& f) { return f.dtype == "fp8" || f.dtype == "fp4"; }
 
+/// Rates that a GPU gets while the host computes the step; copies write as much as they read.
+std::string host_words(const Forecast& f) {
+  constexpr double kGiga = 1e9;
+  std::string words = " on the host";
+  for (const auto& [op, share, of] :
+       {std::tuple{"host_adam", 1.0, "memory"}, std::tuple{"host_copy", 0.5, "link"}}) {
+    const auto at = std::find_if(f.kernels.begin(), f.kernels.end(),
+                                 [&](const KernelForecast& kernel) { return kernel.op == op; });
+    if (at != f.kernels.end() && at->latency_s > 0)
+      words += fmt::format(", {:.3g} GB/s of its {}",
+                           share * static_cast<double>(at->bytes) / at->latency_s / kGiga, of);
+  }
+  return f.parallel ? words + " a GPU" : words;
+}
+
+std::string states_words(const Forecast& f, const char* dtype) {
+  return fmt::format(", states{} in {}", f.used.lora_rank > 0 ? " of the adapters" : "", dtype);
+}
+
 /// The optimizer with its states.
 std::string optimizer_words(const Forecast& f) {
   const Optimizer optimizer = f.used.optimizer.value_or(Optimizer::kNone);
@@ -61,21 +81,30 @@ std::string optimizer_words(const Forecast& f) {
   const bool copies = sixteen_bits && f.used.lora_rank == 0 && f.used.parallel.has_fp32_copies();
   if (optimizer == Optimizer::kSgd)  // without momentum, it has no states
     return copies ? words + ", fp32 copies of the parameters" : words;
-  if (f.used.optimizer_offload) return words + " on the host, in fp32";
+  if (f.used.optimizer_offload) return words + host_words(f);
   const std::string impl = choice_name(f.used.optimizer_impl);
   if (optimizer == Optimizer::kMuon) {
-    words += fmt::format(" of layers' matrices, adamw ({}) of all else", impl);
+    words += fmt::format(" of layers' matrices{}, adamw ({}) of all else",
+                         f.used.execution.tp > 1 ? " (blockwise)" : "", impl);
   } else if (optimizer == Optimizer::kAdam || optimizer == Optimizer::kAdamW) {
     words += fmt::format(" ({})", impl);
   }
   if (optimizer == Optimizer::kAdam8Bit || optimizer == Optimizer::kLion) {
-    words += optimizer == Optimizer::kLion ? ", states in fp32" : ", states in 8 bits";
+    words += states_words(f, optimizer == Optimizer::kLion ? "fp32" : "8 bits");
     return copies ? words + ", fp32 copies of the parameters" : words;
   }
   if (f.used.lora_rank > 0) return words + ", states of the adapters only";
   if (copies) return words + ", fp32 copies of the parameters, states in fp32";
   const std::string states = multiplies_in_few_bits(f) ? "bf16" : f.dtype;
   return fmt::format("{}, states in {}", words, sixteen_bits ? states : "fp32");
+}
+
+/// "first 4 and last 2"
+std::string ends_words(int64_t first, int64_t last) {
+  Words parts;
+  if (first > 0) parts.push_back(fmt::format("first {}", first));
+  if (last > 0) parts.push_back(fmt::format("last {}", last));
+  return join(parts, " and ");
 }
 
 void add_training(Words& words, const Forecast& f) {
@@ -89,10 +118,11 @@ void add_training(Words& words, const Forecast& f) {
   if (runs(f.kernels, "cross_entropy")) words.emplace_back("loss on one fp32 copy of the logits");
   if (f.dtype == "fp8" && r.lora_rank == 0)
     words.push_back(fmt::format("scales {}", choice_name(r.fp8_recipe.value_or(Fp8Recipe{}))));
+  if (!r.transpose_cache) words.emplace_back("weights transposed in each backward pass");
   if (f.dtype == "fp4")
     words.emplace_back("products in NVFP4, which were not measured in training");
   if (const int64_t first = r.bf16_start_layers, last = r.bf16_end_layers; first + last > 0)
-    words.push_back(fmt::format("the first {} and last {} layers in bf16", first, last));
+    words.push_back(fmt::format("the {} layers in bf16", ends_words(first, last)));
   if (r.packed_length)
     words.push_back(fmt::format("rows of sequences of {} tokens", *r.packed_length));
   if (r.loss == Loss::kMemory && !f.fixed_shapes)
@@ -110,6 +140,12 @@ void add_training(Words& words, const Forecast& f) {
 }
 
 void add_ranks(Words& words, const Forecast& f) {
+  const Parallel& p = f.used.parallel;
+  if (f.parallel && p.cp > 1)
+    words.push_back(fmt::format("context by {}", choice_name(p.cp_comm_type)));
+  if (f.parallel && p.expert_tp && *p.expert_tp != f.used.execution.tp)
+    words.push_back(
+        fmt::format("each expert on {} rank{}", *p.expert_tp, *p.expert_tp == 1 ? "" : "s"));
   if (f.parallel && f.parallel->padded_vocab_size)
     words.push_back(fmt::format("vocabulary padded from {} to {}",
                                 format_integer(f.parallel->vocab_size),

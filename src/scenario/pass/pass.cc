@@ -16,6 +16,7 @@
 #include "passes/rematerialize.h"
 #include "passes/stage.h"
 #include "request/access.h"
+#include "request/pass_layout.h"
 #include "scenario/pass/pass_images.h"
 #include "scenario/pass/recomputation.h"
 #include "scenario/pass/teacher.h"
@@ -145,6 +146,16 @@ LowPrecisionForm low_precision_form(const Request& request, const Precision& pre
           .keeps_transposed = request.transpose_cache};
 }
 
+void check_transpose_cache(const Request& request, const Precision& precision,
+                           const Device& device) {
+  if (request.transpose_cache) return;
+  if (precision.trains_in && low_precision_form(request, precision).transposes) return;
+  throw Error(ErrorKind::kInput,
+              fmt::format("{}: `parameter-transpose-cache` off has no effect with `fp8-recipe` {}: "
+                          "its products read weights in either layout; leave it out",
+                          device.name, choice_name(request.fp8_recipe.value_or(Fp8Recipe{}))));
+}
+
 CrossEntropy cross_entropy_of(const Request& request) {
   const std::vector<std::string>& words = choice_names<CrossEntropy>();
   const auto own = std::find(words.begin(), words.end(), traits_of(request).cross_entropy);
@@ -245,6 +256,8 @@ CheckedPass completed_pass(const Model& model, const Device& device, const Reque
                 model.name + ": a graph file learns from no `teacher`; use a config");
   check_teacher(used, precision);
   if (!used.optimizer) used.optimizer = default_optimizer(model, request);
+  check_step(used);
+  check_transpose_cache(used, precision, device);
   if (!used.parallel.main_params)
     used.parallel.main_params = default_main_params(model, request, precision);
   // Megatron's gradients are views of a buffer that stays (core/distributed/param_and_grad_buffer).
@@ -295,17 +308,40 @@ ModelModules build_modules(const Model& model, const Request& request, const Pre
           .layers = layers};
 }
 
+namespace {
+
+/// Throws Error{kInput} for options of the loss and of the step that the model has nothing for. A
+/// pipeline's models have layers.
+void check_effects(const Graph& graph, const Request& request, const RankForm& form) {
+  const auto refuse = [&](const char* what, const char* option, const std::string& value) {
+    throw Error(ErrorKind::kInput,
+                fmt::format("{}: the model has no {}, so `{}` {} has no effect; omit it",
+                            graph.name, what, option, value));
+  };
+  const bool has_loss = form.has_head && request.loss != Loss::kNone;
+  if (request.cross_entropy && has_loss && graph.losses.empty())
+    refuse("logits", "cross-entropy", choice_name(*request.cross_entropy));
+  const auto is_updated = [](const Tensor& tensor) {
+    return tensor.kind == TensorKind::kWeight && tensor.hidden_matrix && !tensor.frozen;
+  };
+  if (request.optimizer == Optimizer::kMuon && request.execution.pp == 1 &&
+      std::none_of(graph.tensors.begin(), graph.tensors.end(), is_updated))
+    refuse("matrices of layers", "optimizer", choice_name(Optimizer::kMuon));
+}
+
+}  // namespace
+
 Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      const Precision& precision, const RankForm& form) {
   const bool training = request.mode == Mode::kTraining;
   if (training) mark_hidden_matrices(graph);
   if (model.has_modules) graph = decompose(std::move(graph), eager_form(request, precision));
+  if (request.packed_length) pack_sequences(graph, *request.packed_length);
   const bool taught = !request.teacher.empty();
   if (taught) graph = with_teacher(graph, request, precision);
   if (request.execution.fusion != Fusion::kNone) forget_variables(graph);
   if (training && traits_of(request).fuses_modules) join_pointwise(graph);
   if (model.spelled_out) graph = place_copies(graph, eager_form(request, precision));
-  if (request.packed_length) pack_sequences(graph, *request.packed_length);
   graph.name = model.name;
   if (training) mark_hidden_matrices(graph);  // of layers that were parts of modules
   if (precision.autocast) autocast(graph, precision.dtype);
@@ -329,6 +365,7 @@ Graph complete_graph(Graph graph, const Model& model, const Request& request,
                      .counts = loss_counts,
                      .ranks = form.vocabulary_ranks,
                      .cross_entropy = cross_entropy_of(request)});
+  if (training) check_effects(graph, request, form);
   if (training && !model.has_backward)
     add_backward(graph, request.checkpointing, recomputed_modules(request));
   if (training && request.parallel.has_fp32_copies()) accumulate_in_fp32(graph);

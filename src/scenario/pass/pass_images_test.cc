@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <string>
+
 #include "base/json.h"
 #include "base/text.h"
 #include "memory/by_purpose.h"
@@ -105,6 +108,42 @@ TEST(PassImages, AdaptersAreBesideTheTowerTooIfItRuns) {
   // The gate and up projections are one layer here.
   const int64_t fused = adapters - 8 * 8 * kHidden;
   EXPECT_EQ(f.parameters - text.parameters - kTower, fused + merger + patch);
+}
+
+TEST(PassImages, ATowersAttentionIsNotPacked) {
+  Request request = with_images(kTraining, 1, 112);
+  request.execution.attention = AttentionKind::kFlash;
+  // Of the tower's attention, or of the text's.
+  const auto flops = [&](bool of_tower) {
+    int64_t all = 0;
+    for (const KernelForecast& k : forecast(kConfig, request).kernels) {
+      if (k.op == "attention" && std::string(k.name).starts_with("vision") == of_tower)
+        all += k.flops * k.count;
+    }
+    return all;
+  };
+  const int64_t tower = flops(true), text = flops(false);
+  request.packed_length = 264;  // of 512 + 16 tokens
+  EXPECT_GT(tower, 0);
+  EXPECT_EQ(flops(true), tower);
+  EXPECT_EQ(flops(false) * 529, text * 265) << "n (n + 1) / 2 pairs";
+}
+
+TEST(PassImages, ATeacherSeesTheImagesToo) {
+  const std::string file = testing::TempDir() + "tilecast_pass_images_teacher.json";
+  std::ofstream(file) << kConfig.dump();
+  Request request = with_images(kTraining, 1, 112);
+  const Forecast student = forecast(kConfig, request);
+  Request inference = with_images({.seq = 512, .execution = {.dtype = "bf16"}}, 1, 112);
+  inference.execution.attention = AttentionKind::kEager;
+  const Forecast teacher = forecast(kConfig, inference);
+  request.teacher = file;
+  const auto products = [](const Forecast& f) {
+    int64_t all = 0;
+    for (const KernelForecast& k : f.kernels) all += k.shape.type == "gemm" ? k.flops * k.count : 0;
+    return all;
+  };
+  EXPECT_EQ(products(forecast(kConfig, request)), products(student) + products(teacher));
 }
 
 TEST(PassImages, WhatIsNotModelledIsRefused) {

@@ -84,6 +84,13 @@ TEST(PackedSequences, NeedFusedAttentionAndRowsThatHoldThem) {
   Request request = recomputing("");
   request.packed_length = 2048;
   EXPECT_ERROR(forecast(request, "llama-3.2-1b"), kInput, "is longer than the row of `seq` 1024");
+  request.seq.reset();  // the model's default, 2048
+  request.packed_length = 100000;
+  EXPECT_ERROR(forecast(request, "llama-3.2-1b"), kInput, "does not divide the row of 2048 tokens");
+  request.seq = 2048;
+  request.packed_length = 2047;
+  EXPECT_ERROR(forecast(request, "llama-3.2-1b"), kInput, "does not divide the row of 2048 tokens");
+  request.seq = 1024;
   request.packed_length = 128;
   request.execution.attention = AttentionKind::kEager;
   EXPECT_ERROR(forecast(request, "llama-3.2-1b"), kUnsupported, "use `attention` flash");

@@ -20,6 +20,8 @@ Request teacher_request(const Request& request, const Model& teacher) {
   own.batch = request.batch;
   own.seq = request.seq;
   own.decoder_seq = request.decoder_seq;
+  own.images = request.images;
+  own.image_size = request.image_size;
   own.execution = request.execution;
   own.execution.dp = own.execution.microbatches = 1;
   const bool fused = own.execution.attention == AttentionKind::kFlash &&
@@ -34,6 +36,16 @@ ModelModules teacher_modules(const Model& teacher, const Request& own, const Pre
                 teacher.name + ": a graph file is no `teacher`; use a config");
   check_model(teacher, own, *own.seq);
   return build_modules(teacher, own, precision);
+}
+
+/// The student's attention is fused, or it is refused before.
+void pack(Graph& forward, int64_t length, const Request& own) {
+  if (own.execution.attention != AttentionKind::kFlash)
+    throw Error(ErrorKind::kUnsupported,
+                forward.name +
+                    ": `packed-sequence-length` with `teacher`: the teacher's attention is eager, "
+                    "whose kernels take no packed sequences; use another teacher");
+  pack_sequences(forward, length);
 }
 
 }  // namespace
@@ -76,6 +88,7 @@ Graph with_teacher(const Graph& student, const Request& request, const Precision
        .training = false,
        .autocast = precision.autocast,
        .fused_modules = traits_of(own.execution.software.value_or(Software{})).fuses_modules});
+  if (request.packed_length) pack(forward, *request.packed_length, own);
   for (Tensor& tensor : forward.tensors) {
     if (tensor.kind == TensorKind::kWeight) tensor.frozen = true;
     tensor.name = "teacher." + tensor.name;

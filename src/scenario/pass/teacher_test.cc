@@ -100,6 +100,26 @@ TEST(Teacher, RanksRunItOnTheirShare) {
   EXPECT_NEAR(gemm_flops(forecast(request, kStudent)), 8 * gemm_flops(one), 8);
 }
 
+TEST(Teacher, AttendsWithinPackedSequences) {
+  const auto products = [](const Forecast& f) {
+    double flops = 0;
+    for (const KernelForecast& k : f.kernels) {
+      if (k.op == "attention" && std::string(k.name).starts_with("teacher."))
+        flops += static_cast<double>(k.flops * k.count);
+    }
+    return flops;
+  };
+  Request request = taught(kTeacher);
+  const double whole = products(forecast(request, kStudent));
+  request.packed_length = 128;
+  // Causal: n (n + 1) / 2 pairs of n tokens.
+  EXPECT_NEAR(products(forecast(request, kStudent)) / whole, 8.0 * 128 * 129 / (1024.0 * 1025),
+              1e-9);
+  // Capped scores have no fused kernel.
+  request.teacher = "gemma-2-9b";
+  EXPECT_ERROR(forecast(request, "gemma-3-1b"), kUnsupported, "the teacher's attention is eager");
+}
+
 TEST(Teacher, WhatIsNotModelledIsRefused) {
   const auto with = [](auto set, const char* student = kStudent) {
     Request request = taught(kTeacher);
