@@ -20,7 +20,7 @@ namespace tilecast {
 namespace {
 
 /// Variants that random sizes do not draw: heads that many query heads share, latent attention,
-/// backward, wide heads, depthwise convolutions.
+/// backward, wide heads, depthwise convolutions, groups of channels stored by pixel.
 std::vector<Kernel> variants_of(const Kernel& kernel) {
   std::vector<Kernel> variants;
   if (const Attention* attention = kernel.as<Attention>()) {
@@ -40,6 +40,13 @@ std::vector<Kernel> variants_of(const Kernel& kernel) {
       auto& c = std::get<Convolution>(variants.back().shape);
       c.groups = c.in_channels = c.out_channels = 64;
       c.window_height = c.window_width = window;
+    }
+    for (const int64_t channels : {24, 48}) {
+      variants.push_back(kernel);
+      auto& c = std::get<Convolution>(variants.back().shape);
+      c.groups = 9;
+      c.in_channels = c.out_channels = c.groups * channels;
+      c.channels_last = 1;
     }
   }
   return variants;
@@ -80,6 +87,15 @@ std::vector<Kernel> draw_kernels(size_t count, uint64_t seed) {
            {"k", 128 * rng.log_uniform(7)},
            {"scheme", scheme}});
     add("linear", DType::kFp8, {{"m", 16}, {"n", 64}, {"k", 32768 + 16 * rng.log_uniform(12)}});
+  }
+  // Batch norms of images stored by pixel: in training a row for each channel, else one.
+  for (const int64_t channels : {1, 256}) {
+    const int64_t elements = 1 << 22, bytes = 2 * elements * channels;
+    kernels.push_back({.shape = Stream{.rows = channels, .elements = elements},
+                       .op = require_op("batch_norm"),
+                       .dtype = DType::kFp16,
+                       .read_bytes = bytes,
+                       .write_bytes = bytes});
   }
   const size_t drawn = kernels.size();
   for (size_t i = 0; i < drawn; ++i) {
