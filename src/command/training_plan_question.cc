@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <ctime>
+#include <iterator>
+#include <string_view>
 
 #include "base/text.h"
 #include "command/plan_question.h"
@@ -13,6 +15,9 @@
 namespace tilecast {
 namespace {
 
+/// Of candidates with context parallelism alone.
+constexpr const char* kExchange = "cp-comm-type";
+
 constexpr const char* kTrainingOptions[] = {"cluster",
                                             "nodes",
                                             "batch",
@@ -21,7 +26,12 @@ constexpr const char* kTrainingOptions[] = {"cluster",
                                             "fusion",
                                             "optimizer",
                                             "optimizer-impl",
+                                            "optimizer-offload",
+                                            "host-memory-gb-s",
                                             "loss",
+                                            "cross-entropy",
+                                            "packed-sequence-length",
+                                            kExchange,
                                             "main-params-dtype",
                                             "overlap-grad-reduce",
                                             "bucket-cap-mb",
@@ -41,12 +51,26 @@ struct Assumed {
 };
 constexpr Assumed kAssumed[] = {{"fusion", "pointwise"}, {"main-params-dtype", "fp32"}};
 
+/// The request that all candidates share. It has no context parallelism itself, so how ranks
+/// exchange then is set after it is checked.
+Request shared_request(const PlanQuestion& asked, std::vector<GivenOption> more) {
+  std::vector<const char*> names;
+  std::copy_if(std::begin(kTrainingOptions), std::end(kTrainingOptions), std::back_inserter(names),
+               [](std::string_view name) { return name != kExchange; });
+  Request request = asked.request(names, std::move(more));
+  for (const GivenOption& word : asked.words) {
+    if (word.name == kExchange)
+      set_option(request, *find_option(word.name, RequestKind::kPass), word.text);
+  }
+  return request;
+}
+
 TrainingQuery training_query_of(const PlanQuestion& asked, const Asking& asking) {
   std::vector<GivenOption> options = {{"mode", "training"}};
   for (const Assumed& assumed : kAssumed) {
     if (!asked.has_word(assumed.option)) options.push_back({assumed.option, assumed.value});
   }
-  TrainingQuery query{.request = asked.request(kTrainingOptions, std::move(options)),
+  TrainingQuery query{.request = shared_request(asked, std::move(options)),
                       .gpus = asked.num_gpus,
                       .space = asked.training,
                       .objective = asked.objective,

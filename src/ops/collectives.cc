@@ -1,13 +1,14 @@
 // Collective operations between ranks, and their backward passes. Their times depend on where the
 // ranks are, which a graph of one rank does not say: see src/scenario/parallel/collective_costs.h.
 
+#include "ops/collectives.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "base/checked.h"
 #include "ops/builder.h"
-#include "ops/gradient.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -92,12 +93,6 @@ void work_slice(const OpContext& context, std::vector<Kernel>& kernels) {
   kernels.push_back(kernel);
 }
 
-/// The gradient goes through one node of that operator.
-void backward_through(GradientBuilder& g, const Node& node, std::string_view op) {
-  const TensorId gradient = g.dense(g.gradient(node.outputs[0]));
-  g.add_gradient(node.inputs[0], g.op(op, {gradient}, node.attributes));
-}
-
 /// Every rank computes the same from the sum, so each has the gradient of its own summand.
 void backward_all_reduce(GradientBuilder& g, const Node& node) {
   g.add_gradient(node.inputs[0], g.gradient(node.outputs[0]));
@@ -138,10 +133,6 @@ Operands exchange_operands(GraphBuilder& b, const GivenSizes& s) {
           {{"ranks", s["ranks"]}}};
 }
 
-AttributeDef ranks_attribute() {
-  return {.name = "ranks", .doc = "how many", .default_value = int64_t{1}, .min = 1};
-}
-
 std::vector<AttributeDef> along_dimension() {
   return {ranks_attribute(),
           {.name = "dim", .doc = "the dimension", .default_value = int64_t{0}, .min = 0}};
@@ -154,6 +145,15 @@ OpDef collective(OpDef op) {
 }
 
 }  // namespace
+
+AttributeDef ranks_attribute() {
+  return {.name = "ranks", .doc = "how many", .default_value = int64_t{1}, .min = 1};
+}
+
+void backward_through(GradientBuilder& g, const Node& node, std::string_view op) {
+  const TensorId gradient = g.dense(g.gradient(node.outputs[0]));
+  g.add_gradient(node.inputs[0], g.op(op, {gradient}, node.attributes));
+}
 
 std::vector<OpDef> collective_ops() {  // NOLINT(readability-function-size): a table
   return {

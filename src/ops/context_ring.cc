@@ -5,7 +5,7 @@
 
 #include "base/checked.h"
 #include "ops/builder.h"
-#include "ops/gradient.h"
+#include "ops/collectives.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -79,22 +79,16 @@ void backward_ring(GradientBuilder& g, const Node& node) {
   Node back = node;
   const auto dim = static_cast<size_t>(attribute<int64_t>(node, "dim"));
   back.set_attribute("length", g.tensor(node.inputs[0]).shape[dim]);
-  g.add_gradient(node.inputs[0], g.op("context_ring_backward",
-                                      {g.dense(g.gradient(node.outputs[0]))}, back.attributes));
+  backward_through(g, back, "context_ring_backward");
 }
 /// The gradients of queries of all blocks are added in the same way.
 void backward_merge(GradientBuilder& g, const Node& node) {
-  const TensorId gradient = g.dense(g.gradient(node.outputs[0]));
-  g.add_gradient(node.inputs[0], g.op("ring_merge", {gradient}, node.attributes));
-}
-
-AttributeDef ranks_in_ring() {
-  return {.name = "ranks", .doc = "how many", .default_value = int64_t{1}, .min = 1};
+  backward_through(g, node, "ring_merge");
 }
 
 std::vector<AttributeDef> around_ring() {
   return {
-      ranks_in_ring(),
+      ranks_attribute(),
       {.name = "dim", .doc = "the dimension", .default_value = int64_t{0}, .min = 0},
       {.name = "length", .doc = "of the result along the dimension", .required = true, .min = 1}};
 }
@@ -147,7 +141,7 @@ std::vector<OpDef> context_ring_ops() {
        .example = "x: bf16[2, 8, 256, 128] {ranks=4, dim=2, length=64}"},
       {.name = "ring_merge",
        .doc = "attention to the blocks of a ring, weighted by their sums of exponents and added",
-       .attributes = {ranks_in_ring()},
+       .attributes = {ranks_attribute()},
        .infer = infer_in_place,
        .work = work_merge,
        .backward = backward_merge,

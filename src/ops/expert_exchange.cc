@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <string_view>
 
 #include "base/checked.h"
 #include "graph/dtype.h"
-#include "ops/gradient.h"
+#include "ops/collectives.h"
 #include "ops/op_def.h"
 
 namespace tilecast {
@@ -75,13 +74,14 @@ std::vector<TensorSpec> infer_expert_scattered(const OpContext& context) {
   return {spec};
 }
 
-/// A row for each token and expert, as an all-to-all of experts has sent it.
+/// A row for each token and expert, as an all-to-all of experts has sent it. All ranks wait for
+/// those whose experts get most.
 void work_expert_rows(const OpContext& context, std::vector<Kernel>& kernels) {
   const int64_t ranks = context.integer("ranks");
   if (ranks == 1) return;
   const Tensor &in = context.input(0), &out = context.output(0);
   const bool gathers = element_count(in.shape) < element_count(out.shape);
-  const int64_t own = sent_elements(context, gathers ? in : out);
+  const int64_t own = of_busiest(context, sent_elements(context, gathers ? in : out));
   const int64_t all = checked_multiply(own, ranks);
   Kernel kernel{.shape = Collective{all, ranks}, .dtype = in.dtype};
   const int64_t bits = dtype_bits(in.dtype);
@@ -115,34 +115,32 @@ void work_expert_exchange(const OpContext& context, std::vector<Kernel>& kernels
   kernels.push_back(kernel);
 }
 
-/// The gradient goes through one node of that operator.
-void backward_by(GradientBuilder& g, const Node& node, std::string_view op) {
-  const TensorId gradient = g.dense(g.gradient(node.outputs[0]));
-  g.add_gradient(node.inputs[0], g.op(op, {gradient}, node.attributes));
-}
-
 /// The numbers are known by then.
 void backward_dispatch(GradientBuilder& g, const Node& node) {
   Node known = node;
   std::erase_if(known.attributes, [](const Attribute& a) { return a.name == "counts_awaited"; });
-  backward_by(g, known, "expert_combine");
+  backward_through(g, known, "expert_combine");
 }
 void backward_combine(GradientBuilder& g, const Node& node) {
-  backward_by(g, node, "expert_dispatch");
+  backward_through(g, node, "expert_dispatch");
 }
 
 void backward_expert_gather(GradientBuilder& g, const Node& node) {
-  backward_by(g, node, "expert_reduce_scatter");
+  backward_through(g, node, "expert_reduce_scatter");
 }
 void backward_expert_scatter(GradientBuilder& g, const Node& node) {
-  backward_by(g, node, "expert_all_gather");
+  backward_through(g, node, "expert_all_gather");
 }
-AttributeDef ranks_of_exchange() {
-  return {.name = "ranks", .doc = "how many", .default_value = int64_t{1}, .min = 1};
+
+AttributeDef busiest_attribute() {
+  return {.name = "busiest_percent",
+          .doc = "tokens of the rank whose experts get most, over the mean of the ranks",
+          .default_value = int64_t{100},
+          .min = 100};
 }
 
 std::vector<AttributeDef> of_experts() {
-  return {ranks_of_exchange(),
+  return {ranks_attribute(),
           {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1},
           flag_attribute("own_rows", "1: tensor-parallel ranks exchange rows of their own"),
           flag_attribute("counts_awaited",
@@ -154,19 +152,17 @@ std::vector<AttributeDef> of_experts() {
            .doc = "on all ranks; kernels send a token to a rank once. 0: a copy for each expert",
            .default_value = int64_t{0},
            .min = 0},
-          {.name = "busiest_percent",
-           .doc = "tokens of the rank whose experts get most, over the mean of the ranks",
-           .default_value = int64_t{100},
-           .min = 100}};
+          busiest_attribute()};
 }
 
 std::vector<AttributeDef> of_expert_rows() {
-  return {ranks_of_exchange(),
+  return {ranks_attribute(),
           {.name = "expert_ranks",
            .doc = "ranks that the experts are spread over",
            .default_value = int64_t{1},
            .min = 1},
-          {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1}};
+          {.name = "top_k", .doc = "experts per token", .default_value = int64_t{1}, .min = 1},
+          busiest_attribute()};
 }
 
 }  // namespace

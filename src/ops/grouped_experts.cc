@@ -152,18 +152,10 @@ class Layer {
     kernels_.back().host.waits = layer_.clamped;
   }
 
-  /// Sums over the experts of each token, or the other way: rows from tokens.
-  void sum() { sum_to(layer_.tokens); }
-  void sum_to(int64_t tokens) {
-    const int64_t columns = checked_multiply(tokens, layer_.hidden_dim);
-    const int64_t rows = rows_ / layer_.tensor_ranks;
-    kernels_.push_back({.shape = Stream{.elements = columns},
-                        .dtype = layer_.dtype,
-                        .flops = checked_multiply(rows, layer_.hidden_dim),
-                        .read_bytes = checked_product({rows, layer_.hidden_dim, size_}),
-                        .write_bytes = checked_multiply(columns, size_)});
-  }
-
+  /// Sums over the experts of each token.
+  void sum() { sum_to(layer_.tokens, rows_); }
+  /// The same of the rank's own tokens alone.
+  void sum_own() { sum_to(layer_.own_tokens, rows_ / layer_.tensor_ranks); }
   /// Rows of experts that other ranks have are set to zero (masked_fill): a copy, and zeros in it.
   /// All rows are read, whether there are such or not.
   void mask(int64_t columns) {
@@ -250,6 +242,15 @@ class Layer {
     }
   }
 
+  void sum_to(int64_t tokens, int64_t rows) {
+    const int64_t columns = checked_multiply(tokens, layer_.hidden_dim);
+    kernels_.push_back({.shape = Stream{.elements = columns},
+                        .dtype = layer_.dtype,
+                        .flops = checked_multiply(rows, layer_.hidden_dim),
+                        .read_bytes = checked_product({rows, layer_.hidden_dim, size_}),
+                        .write_bytes = checked_multiply(columns, size_)});
+  }
+
   void add_fp32(int64_t elements, Bytes bytes) {
     kernels_.push_back({.shape = Stream{.elements = elements},
                         .dtype = DType::kFp32,
@@ -320,7 +321,7 @@ void add_fused_forward(const GroupedExperts& layer, std::vector<Kernel>& kernels
     l.all_rows(layer.hidden_dim, {4, 2});
   }
   order(layer, l);
-  l.sum_to(layer.own_tokens);
+  l.sum_own();
 }
 
 void add_fused_input_gradient(const GroupedExperts& layer, std::vector<Kernel>& kernels) {
@@ -344,7 +345,7 @@ void add_fused_input_gradient(const GroupedExperts& layer, std::vector<Kernel>& 
   }
   l.product(layer.hidden_dim, l.up_columns());
   order(layer, l);
-  l.sum_to(layer.own_tokens);
+  l.sum_own();
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 // activations and sums as kernels of their own (transformers 5, integrations/moe.py, with
 // torch.nn.functional.grouped_mm).
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct GroupedExperts {
 /// Throws Error{kInput} where sizes overflow, as the next two.
 void add_grouped_forward(const GroupedExperts& layer, std::vector<Kernel>& kernels);
 void add_grouped_input_gradient(const GroupedExperts& layer, std::vector<Kernel>& kernels);
+/// Kernels that the next appends, the last of the layer's backward pass.
+inline constexpr size_t kWeightGradientKernels = 2;
 /// `experts` of the rank, whose gradients are written whole.
 void add_grouped_weight_gradient(const GroupedExperts& layer, int64_t experts,
                                  std::vector<Kernel>& kernels);

@@ -221,6 +221,11 @@ TEST(GroupedExperts, RanksThatDivideAnExpertOrderTheRowsOfTheirOwnTokensAlone) {
   // Of two bytes, half as many rows are written from tokens, and read to sum them up.
   EXPECT_DOUBLE_EQ(forward, -(1 + 1));
   EXPECT_DOUBLE_EQ(backward, -(1 + 1));
+  // PyTorch's layer sums the rows of all ranks that it gathered.
+  const auto [gathered, gathered_gradient] = bytes_more(
+      [](GroupedExperts& l) { l.tensor_ranks = 2; }, [](GroupedExperts& l) { l.fused = false; });
+  EXPECT_DOUBLE_EQ(gathered, 0);
+  EXPECT_DOUBLE_EQ(gathered_gradient, 0);
 }
 
 TEST(GroupedExperts, TakeWhatWasMeasured) {

@@ -10,6 +10,7 @@
 #include "base/checked.h"
 #include "ops/gradient.h"
 #include "ops/op_def.h"
+#include "ops/products.h"
 
 namespace tilecast {
 namespace {
@@ -272,6 +273,12 @@ OpDef gemm_op(const Text& text) {
 }
 
 }  // namespace
+
+bool is_gemm(OpId op) {
+  static const OpId plain = require_op("gemm"), fp8 = require_op(words_of(DType::kFp8).gemm),
+                    fp4 = require_op(words_of(DType::kFp4).gemm);
+  return op == plain || op == fp8 || op == fp4;
+}
 
 std::vector<OpDef> low_precision_ops() {
   return {

@@ -177,17 +177,20 @@ Graph divide_experts(const Graph& modules, const ExpertForm& form) {
     const auto top_k = attribute<int64_t>(node, "top_k");
     std::vector<Attribute> exchange = {
         {"ranks", form.ranks}, {"top_k", top_k}, {"own_rows", own_rows ? 1 : 0}};
-    if (form.skew_percent > 0)
-      exchange.push_back({"busiest_percent", busiest_percent(b.graph(), inputs, top_k, form)});
+    // The ranks that divide an expert gather the rows of all of them, and add up its results.
+    std::vector<Attribute> rows = {
+        {"ranks", form.tensor_ranks}, {"expert_ranks", form.ranks}, {"top_k", top_k}};
+    if (form.skew_percent > 0) {
+      const int64_t busiest = busiest_percent(b.graph(), inputs, top_k, form);
+      exchange.push_back({"busiest_percent", busiest});
+      rows.push_back({"busiest_percent", busiest});
+    }
     if (form.sends_once)
       exchange.push_back(
           {"num_experts", checked_multiply(b.graph().tensor(inputs[1]).shape[0], form.ranks)});
     std::vector<Attribute> dispatch = exchange;
     if (form.counts_awaited && form.ranks > 1) dispatch.push_back({"counts_awaited", 1});
     inputs[0] = b.op("expert_dispatch", {inputs[0]}, node.name + ".dispatch", std::move(dispatch));
-    // The ranks that divide an expert gather the rows of all of them, and add up its results.
-    const std::vector<Attribute> rows = {
-        {"ranks", form.tensor_ranks}, {"expert_ranks", form.ranks}, {"top_k", top_k}};
     if (form.tensor_ranks > 1)
       inputs[0] = b.op("expert_all_gather", {inputs[0]}, node.name + ".all_gather", rows);
     Node own = node;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "ops/op_def.h"
+#include "ops/products.h"
 #include "ops/validate.h"
 #include "passes/passes.h"
 
@@ -35,15 +36,11 @@ class ProductSums {
   }
 
  private:
-  bool is_product(const Node& node) const {
-    return std::find(products_.begin(), products_.end(), node.op) != products_.end();
-  }
+  bool is_product(const Node& node) const { return is_gemm(node.op) || node.op == experts_; }
   bool is_marked(TensorId id) const { return of_product_[static_cast<size_t>(id)]; }
   void mark(TensorId id) { of_product_[static_cast<size_t>(id)] = true; }
 
   const OpId experts_ = require_op("experts_backward");
-  const std::vector<OpId> products_ = {require_op("gemm"), require_op("fp8_gemm"),
-                                       require_op("fp4_gemm"), experts_};
   const OpId add_ = require_op("add"), accumulate_ = require_op("add_"), view_ = require_op("view");
   Graph& graph_;
   std::vector<bool> of_product_;

@@ -50,7 +50,7 @@ void expect_divisible(const TrainingPlan& plan, const Dims& dims, const std::str
         << where << ": tp " << c.tp << " pp " << c.pp;
     EXPECT_EQ(c.dp * c.tp * c.pp * c.cp, plan.ranks) << where;
     EXPECT_EQ(plan.batch % (c.dp * c.micro_batch_size), 0) << where;
-    EXPECT_EQ(c.dp % c.ep, 0) << where;
+    EXPECT_EQ(c.dp * c.cp % c.ep, 0) << where;
     EXPECT_EQ(plan.seq % c.cp, 0) << where;
   }
 }

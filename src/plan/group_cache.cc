@@ -3,6 +3,7 @@
 #include "scenario/parallel/parallel_step.h"
 #include "scenario/parallel/rank_memory.h"
 #include "sim/step_bound.h"
+#include "tilecast/request.h"
 
 namespace tilecast {
 
@@ -15,6 +16,7 @@ void set_candidate(Request& r, const TrainingCandidate& c) {
   r.checkpointing = c.checkpointing;
   Parallel& p = r.parallel;
   p.cp = c.cp;
+  if (c.cp == 1) p.cp_comm_type = CpCommType::kAllGather;  // ranks that exchange nothing
   p.ep = c.ep;
   p.micro_batch_size = c.micro_batch_size;
   p.schedule = c.schedule;
@@ -26,6 +28,7 @@ void set_candidate(Request& r, const TrainingCandidate& c) {
 GroupCache::GroupCache(const TrainingFacts& facts, const TrainingCandidate& any)
     : facts_(facts), request_(facts.shared), precision_(facts.precisions.at(any.dtype)) {
   set_candidate(request_, any);
+  check_request(request_);
   parts_of_group_ = std::make_unique<PartCache>(
       PassSetup{facts_.model, facts_.device, request_, precision_}, facts_.predictor);
 }

@@ -55,7 +55,8 @@ std::vector<const ModelPart*> PartCache::parts(const RankLayout& layout, const R
 
 const ModelPart& PartCache::part(const RankLayout& layout, const Request& request,
                                  const LayerRange& layers, bool plain) {
-  Key key{segment_runs(modules_->graph, layers), layout.dp, request.parallel.zero, plain};
+  Key key{segment_runs(modules_->graph, layers), layout.dp, request.parallel.zero, plain,
+          splits_backward(request.parallel.schedule)};
   if (const auto known = parts_.find(key); known != parts_.end()) return known->second;
   const PassSetup setup{setup_.model, setup_.device, request, setup_.precision};
   TimingSetup times = timing(request);
@@ -69,6 +70,7 @@ const ModelPart& PartCache::part(const RankLayout& layout, const Request& reques
         .first->second;
   }
   ModelPart part = base(layout, layers, key.runs);
+  add_backward_split(part, request);
   add_optimizer_step(part, layout, setup, times);
   add_exchanges(part, setup, layout, times, costs);
   return parts_.emplace(std::move(key), std::move(part)).first->second;

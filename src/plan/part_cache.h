@@ -35,7 +35,7 @@ class PartCache {
     Runs runs;
     int64_t dp = 1;
     Zero zero = Zero::kNone;
-    bool plain = false;
+    bool plain = false, splits_backward = false;
     auto operator<=>(const Key&) const = default;
   };
 

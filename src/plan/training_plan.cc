@@ -31,6 +31,11 @@ int64_t expert_count(const Graph& modules) {
   return most;
 }
 
+bool searches_contexts(const TrainingSpace& space) {
+  return space.cp.empty() ||
+         std::any_of(space.cp.begin(), space.cp.end(), [](int64_t cp) { return cp > 1; });
+}
+
 /// The dtypes that the search tries by default.
 std::vector<std::string> dtypes_of(const TrainingQuery& query, TrainingFacts& facts) {
   std::vector<std::string> names = query.space.dtypes;
@@ -87,8 +92,11 @@ class TrainingPlanner {
     if (!query_.request.teacher.empty())
       throw Error(ErrorKind::kUnsupported,
                   "`teacher`: plans search no layouts of distillation; use forecast");
+    const CpCommType exchange = query_.request.parallel.cp_comm_type;
     set_candidate(query_.request, TrainingCandidate{});
+    if (!searches_contexts(query_.space)) query_.request.parallel.cp_comm_type = exchange;
     query_.request = checked_pass(m, device, query_.request).request;
+    query_.request.parallel.cp_comm_type = exchange;  // of candidates with `cp` above 1
     modules_ = m.build(
         {.batch = 1, .seq = *query_.request.seq, .dtype = DType::kFp32, .single_layers = true});
     facts_ = std::make_unique<TrainingFacts>(

@@ -25,6 +25,13 @@ constexpr const char* kExperts = R"({"model_type": "deepseek_v2",
     "vocab_size": 32000, "max_position_embeddings": 2048, "hidden_act": "silu",
     "rms_norm_eps": 1e-6, "tie_word_embeddings": false})";
 
+constexpr const char* kMixtral = R"({"model_type": "mixtral",
+    "architectures": ["MixtralForCausalLM"], "hidden_size": 512, "num_hidden_layers": 4,
+    "num_attention_heads": 8, "num_key_value_heads": 8, "intermediate_size": 1024,
+    "num_local_experts": 8, "num_experts_per_tok": 2, "vocab_size": 32000,
+    "max_position_embeddings": 4096, "hidden_act": "silu", "rms_norm_eps": 1e-6,
+    "tie_word_embeddings": false})";
+
 TrainingQuery training_query(int64_t seq) {
   TrainingQuery query;
   Request& r = query.request;
@@ -109,6 +116,91 @@ TEST(TrainingPlan, OtherOptimizersAreThoseOfForecasts) {
                                      [](const auto& c) { return c.zero != Zero::kNone; });
     EXPECT_EQ(divided, optimizer != Optimizer::kMuon);
   }
+}
+
+TEST(TrainingPlan, ContextParallelRanksHaveExpertsOfTheirOwn) {
+  TrainingQuery query = training_query(4096);
+  query.pruning = Pruning::kOff;
+  query.space = {.cp = {2, 4}, .ep = {4}, .micro_batch_sizes = {1}, .dtypes = {"bf16"}};
+  const TrainingPlan plan = plan_of(kMixtral, query);
+  ASSERT_GT(plan.candidates.size(), 4u);
+  for (const TrainingCandidate& c : plan.candidates) EXPECT_EQ(c.dp * c.cp, 4);
+  expect_forecasts(kMixtral, plan, 1);
+  EXPECT_EQ(plan.impossible.count("`ep` 4 does not divide `dp` 1 × `cp` 2"), 1u);
+}
+
+TEST(TrainingPlan, OptionsOfTheStepAreThoseOfForecasts) {
+  const auto check = [](auto set, int64_t cp) {
+    TrainingQuery query = training_query(1024);
+    query.pruning = Pruning::kOff;
+    query.space = {.cp = {1, cp}, .micro_batch_sizes = {1}, .dtypes = {"bf16"}};
+    const TrainingPlan plain = plan_of(kGpt, query);
+    set(query.request);
+    const TrainingPlan plan = plan_of(kGpt, query);
+    EXPECT_GT(plan.candidates.size(), 20u);
+    EXPECT_NE(*plan.candidates[0].latency_s, *plain.candidates[0].latency_s);
+    expect_forecasts(kGpt, plan, plan.candidates.size() / 10);
+    return plan;
+  };
+  check([](Request& r) { r.optimizer_offload = true; }, 1);
+  const TrainingPlan chunked =
+      check([](Request& r) { r.cross_entropy = CrossEntropy::kChunked; }, 1);
+  for (const TrainingCandidate& c : chunked.candidates) EXPECT_EQ(c.tp, 1);
+  const TrainingPlan packed = check([](Request& r) { r.packed_length = 256; }, 2);
+  for (const TrainingCandidate& c : packed.candidates) EXPECT_EQ(c.cp, 1);
+  EXPECT_FALSE(packed.impossible.empty()) << "`cp` 2 was asked for";
+}
+
+TEST(TrainingPlan, ContextParallelRanksExchangeAsAsked) {
+  TrainingQuery query = training_query(1024);
+  query.pruning = Pruning::kOff;
+  query.request.parallel.cp_comm_type = CpCommType::kP2p;
+  query.space = {.cp = {1, 2}, .micro_batch_sizes = {1}, .zero = {Zero::kNone}, .dtypes = {"bf16"}};
+  const TrainingPlan both = plan_of(kGpt, query);
+  for (const int64_t cp : {1, 2})
+    EXPECT_TRUE(std::any_of(both.candidates.begin(), both.candidates.end(),
+                            [&](const TrainingCandidate& c) { return c.cp == cp; }));
+  expect_forecasts(kGpt, both, 1);
+  query.space.cp = {2};
+  const TrainingPlan plan = plan_of(kGpt, query);
+  EXPECT_EQ(request_of(plan, plan.candidates[0]).parallel.cp_comm_type, CpCommType::kP2p);
+  const std::vector<LaunchLine> lines = launch_lines(plan);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NE(lines[0].command.find("--cp-comm-type p2p"), std::string::npos) << lines[0].command;
+  EXPECT_EQ(lines[1].without, "--cp-comm-type p2p");
+  query.space.cp = {1};
+  EXPECT_THROW(plan_of(kGpt, query), Error);
+}
+
+TEST(TrainingPlan, SchedulesThatDivideTheBackwardPassSayWhyTheyAreLeftOut) {
+  const auto reasons = [](const TrainingSpace& space) -> std::string {
+    TrainingQuery query = training_query(1024);
+    query.space = space;
+    try {
+      plan_of(kGpt, query);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  const auto expect = [&](TrainingSpace space, const std::string& text) {
+    space.schedules = {PipelineSchedule::kZbV};
+    EXPECT_NE(reasons(space).find(text), std::string::npos) << text << "\n" << reasons(space);
+  };
+  expect({.tp = {1}, .pp = {1}}, "`pipeline-schedule` zb-v needs `pp` of 2 or more");
+  expect({.tp = {1}, .pp = {2}, .zero = {Zero::kParameters}},
+         "`pipeline-schedule` zb-v with `zero` 3");
+}
+
+TEST(TrainingPlan, TorchtitansZeroBubbleNeedsTwoPartsOnAStage) {
+  TrainingQuery query = training_query(1024);
+  query.space = {.pp = {2}, .zero = {Zero::kNone}, .dtypes = {"bf16"}};
+  query.space.schedules = {PipelineSchedule::kZeroBubble};
+  EXPECT_TRUE(launch_lines(plan_of(kGpt, query)).empty());
+  query.space.schedules = {PipelineSchedule::kZbV};
+  const std::vector<LaunchLine> lines = launch_lines(plan_of(kGpt, query));
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0].software, "torchtitan");
 }
 
 TEST(TrainingPlan, PruningLosesNone) {
@@ -294,14 +386,18 @@ TEST(TrainingPlan, LaunchLinesHaveTheDegreesOfTheFirst) {
                  .zero = {Zero::kParameters},
                  .sequence_parallel = {true},
                  .dtypes = {"bf16"}};
+  query.request.cross_entropy = CrossEntropy::kCompiled;
+  query.request.packed_length = 256;
   const TrainingPlan plan = plan_of(kGpt, query);
   const std::vector<LaunchLine> lines = launch_lines(plan);
   ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[0].without, "--packed-sequence-length 256");
+  EXPECT_EQ(lines[1].without, "--cross-entropy compiled --packed-sequence-length 256");
   EXPECT_EQ(lines[0].software, "megatron");
   for (const char* flag :
        {"--nproc-per-node 4 ", "--tensor-model-parallel-size 2 ", "--micro-batch-size 2 ",
         "--global-batch-size 16 ", " --bf16", " --sequence-parallel",
-        "--data-parallel-sharding-strategy optim_grads_params"})
+        "--data-parallel-sharding-strategy optim_grads_params", "--cross-entropy-loss-fusion"})
     EXPECT_NE(lines[0].command.find(flag), std::string::npos) << flag << lines[0].command;
   EXPECT_EQ(lines[1].software, "torchtitan");
   for (const char* flag :

@@ -27,13 +27,15 @@ class Enumeration {
   std::vector<CandidateGroup> run(const std::vector<std::string>& dtypes) {
     const int64_t seq = *query_.request.seq, node = facts_.cluster.gpus_per_node;
     for (const std::string& dtype : dtypes) {
-      const int64_t most_tp = facts_.divides_layers ? node : 1;
+      const bool whole_vocabulary = query_.request.cross_entropy == CrossEntropy::kChunked;
+      const int64_t most_tp = facts_.divides_layers && !whole_vocabulary ? node : 1;
       for (const int64_t tp : given_or(space_.tp, divisors(gpus_, most_tp))) {
         if (tp > 1 && !facts_.divides_layers) {
           refuse(fmt::format("`tp` {}: the model has no layer that ranks divide", tp));
           continue;
         }
-        const bool contexts = facts_.flash && facts_.divides_layers;
+        const bool contexts =
+            facts_.flash && facts_.divides_layers && !query_.request.packed_length;
         const int64_t most = contexts ? std::max<int64_t>(1, seq / kLeastContextTokens) : 1;
         for (const int64_t cp : given_or(space_.cp, divisors(gpus_ / std::min(tp, gpus_), most))) {
           if (gpus_ % (tp * cp) != 0) {
@@ -102,9 +104,11 @@ class Enumeration {
         continue;
       }
       const int64_t dp = rest / pp, batch = query_.request.batch;
-      if (dp % group.ep != 0) {
+      if (dp * group.cp % group.ep != 0) {
         if (!space_.ep.empty())
-          refuse(fmt::format("`ep` {} does not divide `dp` {}", group.ep, dp));
+          refuse(group.cp == 1 ? fmt::format("`ep` {} does not divide `dp` {}", group.ep, dp)
+                               : fmt::format("`ep` {} does not divide `dp` {} × `cp` {}", group.ep,
+                                             dp, group.cp));
         continue;
       }
       if (batch % dp != 0) {
@@ -152,7 +156,14 @@ class Enumeration {
     }
     for (const PipelineSchedule s : {PipelineSchedule::kZeroBubble, PipelineSchedule::kZbV}) {
       const int64_t parts = s == PipelineSchedule::kZbV ? 2 * c.pp : c.pp;
-      if (!uses(s) || c.pp == 1 || leaves_gaps(parts)) continue;
+      if (!uses(s)) continue;
+      if (leaves_gaps(parts)) {
+        refuse(
+            fmt::format("`pipeline-schedule` {}: {} layers in {} parts leave a part in the middle "
+                        "without layers",
+                        choice_word(s), facts_.layers, parts));
+        continue;
+      }
       c.schedule = s;
       add_zero(group, c);
     }
@@ -185,7 +196,6 @@ class Enumeration {
     for (const Zero zero : given_or(
              space_.zero, {Zero::kNone, Zero::kOptimizer, Zero::kGradients, Zero::kParameters})) {
       if (zero != Zero::kNone && c.dp * c.cp == 1) continue;  // nothing to divide
-      if (zero == Zero::kParameters && splits_backward(c.schedule)) continue;
       if (zero != Zero::kNone && space_.zero.empty() &&
           needs_whole_matrices(query_.request.optimizer.value_or(Optimizer::kAdamW)))
         continue;

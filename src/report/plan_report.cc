@@ -314,13 +314,18 @@ void add_impossible(std::string& out, const TrainingPlan& plan, const TableStyle
 
 /// The options that all candidates share, as far as they decide the times.
 std::string shared_text(const TrainingPlan& plan) {
-  std::string text;
-  for (const char* name : {"attention", "fusion", "optimizer", "optimizer-impl", "loss",
-                           "main-params-dtype", "overlap-grad-reduce"})
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", name,
-                        find_option(name, RequestKind::kPass)
-                            ->access.get(plan.used, *find_option(name, RequestKind::kPass)));
-  return text;
+  constexpr size_t kAlways = 7;  // the others where they are not the default
+  std::vector<std::string> words;
+  for (const char* name :
+       {"attention", "fusion", "optimizer", "optimizer-impl", "loss", "main-params-dtype",
+        "overlap-grad-reduce", "optimizer-offload", "host-memory-gb-s", "cross-entropy",
+        "packed-sequence-length", "cp-comm-type"}) {
+    const OptionDef& option = *find_option(name, RequestKind::kPass);
+    const std::string value = option.access.get(plan.used, option);
+    if (words.size() < kAlways || value != option.access.get(Request{}, option))
+      words.push_back(fmt::format("{} {}", name, value));
+  }
+  return join(words, ", ");
 }
 
 /// Explains the short names that the tables have.

@@ -85,14 +85,13 @@ std::string megatron(const ScriptedStep& step) {
 }
 
 /// "" where torchtitan has no such way: it shards the optimizer's states only together with
-/// gradients.
+/// gradients, and its InterleavedZeroBubble wants two parts of the model or more on each stage.
 std::string torchtitan(const ScriptedStep& step) {
   const TrainingCandidate& c = step.layout;
-  if (c.zero == Zero::kOptimizer) return "";
+  if (c.zero == Zero::kOptimizer || c.schedule == PipelineSchedule::kZeroBubble) return "";
   const bool sharded = c.zero != Zero::kNone;
   // The names of torch.distributed.pipelining, by PipelineSchedule.
-  constexpr std::array kSchedules = {"GPipe", "1F1B", "Interleaved1F1B", "InterleavedZeroBubble",
-                                     "ZBVZeroBubble"};
+  constexpr std::array kSchedules = {"GPipe", "1F1B", "Interleaved1F1B", "", "ZBVZeroBubble"};
   const char* schedule = kSchedules.at(static_cast<size_t>(c.schedule));
   CommandLine words(step.torchrun() + " -m torchtitan.train");
   words.add("--training.seq_len", step.seq)
@@ -127,15 +126,26 @@ void add_step_words(LaunchLine& line, const Request& r) {
     add(megatron && optimizer == Optimizer::kMuon ? words : "", words);
   }
   if (r.optimizer_offload) add(megatron ? "--optimizer-cpu-offload" : "", "--optimizer-offload on");
-  if (r.cross_entropy == CrossEntropy::kChunked) add("", "--cross-entropy chunked");
+  // Megatron-LM's is in place, or fused by a compiler; torchtitan's PyTorch's.
+  const CrossEntropy own = megatron ? CrossEntropy::kInPlace : CrossEntropy::kLogSoftmax;
+  if (r.cross_entropy.value_or(own) != own) {
+    const bool fused = megatron && r.cross_entropy == CrossEntropy::kCompiled;
+    add(fused ? "--cross-entropy-loss-fusion" : "",
+        fmt::format("--cross-entropy {}", choice_name(*r.cross_entropy)));
+  }
+  if (r.packed_length) add("", fmt::format("--packed-sequence-length {}", *r.packed_length));
 }
 
 std::vector<LaunchLine> training_lines(const ScriptedStep& step, const Request& request) {
   std::vector<LaunchLine> lines;
   if (std::string command = megatron(step); !command.empty())
     lines.push_back({"megatron", std::move(command), ""});
-  if (std::string command = torchtitan(step); !command.empty())
-    lines.push_back({"torchtitan", std::move(command), ""});
+  if (std::string command = torchtitan(step); !command.empty()) {
+    std::string without;
+    if (step.layout.cp > 1 && step.cp_comm_type != CpCommType::kAllGather)
+      without = fmt::format("--cp-comm-type {}", choice_name(step.cp_comm_type));
+    lines.push_back({"torchtitan", std::move(command), std::move(without)});
+  }
   for (LaunchLine& line : lines) add_step_words(line, request);
   return lines;
 }
@@ -328,6 +338,7 @@ std::vector<LaunchLine> launch_lines(const TrainingPlan& plan) {
                          .batch = plan.batch,
                          .seq = plan.seq,
                          .overlap_grad_reduce = plan.used.parallel.overlap_grad_reduce,
+                         .cp_comm_type = plan.used.parallel.cp_comm_type,
                          .layout = plan.candidates.front()},
                         plan.used);
 }

@@ -7,7 +7,9 @@
 #include "base/checked.h"
 #include "memory/lifetimes.h"
 #include "memory/structure.h"
+#include "ops/grouped_experts.h"
 #include "ops/op_def.h"
+#include "ops/products.h"
 #include "passes/stage.h"
 
 namespace tilecast {
@@ -15,16 +17,11 @@ namespace {
 
 size_t number(TensorId id) { return static_cast<size_t>(id); }
 
-bool is_weight_product(const Node& node) {
-  static const OpId gemm = require_op("gemm"), fp8_gemm = require_op("fp8_gemm");
-  return node.op == gemm || node.op == fp8_gemm;
-}
-
-/// A layer of experts computes both in one node: products over the tokens are of weights.
-bool is_of_expert_weights(const Node& node, const Kernel& kernel) {
+/// A layer of experts computes both in one node, gradients of weights last.
+bool has_expert_gradients(const Node& node) {
   static const OpId experts = require_op("experts_backward");
-  if (node.op != experts || !kernel.is<Gemm>()) return false;
-  return std::get<Gemm>(kernel.shape).trans_a == 1;
+  return node.op == experts && attribute<int64_t>(node, "grouped") != 0 &&
+         attribute<int64_t>(node, "frozen") == 0;
 }
 
 /// By node of the backward pass: whether all that it computes ends in gradients of weights.
@@ -118,29 +115,37 @@ std::vector<bool> weight_gradient_nodes(const Graph& graph) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     const Node& node = graph.nodes[i];
     if (!ends[i]) continue;
-    nodes[i] =
-        is_weight_product(node) || std::any_of(node.inputs.begin(), node.inputs.end(),
+    nodes[i] = is_gemm(node.op) || std::any_of(node.inputs.begin(), node.inputs.end(),
                                                [&](TensorId id) { return made[number(id)]; });
     for (const TensorId id : node.outputs) made[number(id)] = nodes[i];
   }
   return nodes;
 }
 
+std::vector<bool> launches_of_nodes(const Graph& graph, const Program& program,
+                                    const std::vector<bool>& nodes) {
+  std::vector<bool> launches;
+  for (size_t i = 0; i < program.launches.size(); ++i) {
+    const Node* const node = program.launches[i].node;
+    const size_t after = i + kWeightGradientKernels;
+    const bool last = after >= program.launches.size() || program.launches[after].node != node;
+    launches.push_back(nodes[static_cast<size_t>(node - graph.nodes.data())] ||
+                       (last && has_expert_gradients(*node)));
+  }
+  return launches;
+}
+
 }  // namespace
 
 std::vector<bool> weight_gradient_launches(const Graph& graph, const Program& program) {
-  const std::vector<bool> nodes = weight_gradient_nodes(graph);
-  std::vector<bool> launches;
-  for (const Launch& launch : program.launches)
-    launches.push_back(nodes[static_cast<size_t>(launch.node - graph.nodes.data())] ||
-                       is_of_expert_weights(*launch.node, program.kernels[launch.kernel]));
-  return launches;
+  return launches_of_nodes(graph, program, weight_gradient_nodes(graph));
 }
 
 BackwardSplit split_backward(const TimedPass& pass) {
   const Graph& graph = pass.graph();
   const Program& program = pass.program();
-  const std::vector<bool> of_weights = weight_gradient_launches(graph, program);
+  const std::vector<bool> nodes = weight_gradient_nodes(graph);
+  const std::vector<bool> of_weights = launches_of_nodes(graph, program, nodes);
   KeptTensors kept(graph);
   double weights_s = 0, all_s = 0;
   for (size_t i = 0; i < program.launches.size(); ++i) {
@@ -153,7 +158,6 @@ BackwardSplit split_backward(const TimedPass& pass) {
     weights_s += seconds;
     for (const TensorId id : launch.node->inputs) kept.add(id, program.blocks[launch.block]);
   }
-  const std::vector<bool> nodes = weight_gradient_nodes(graph);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (!nodes[i]) continue;
     for (const TensorId id : graph.nodes[i].outputs) kept.remove(id);

@@ -23,7 +23,7 @@ struct ProductFlops {
 /// FLOPs of the products of the backward pass, by what they are for.
 ProductFlops product_flops_of(const Request& asked, const std::string& name) {
   const ModelRef model = load_model_ref(name);
-  const GpuRef gpu = load_gpu_ref("H100");
+  const GpuRef gpu = load_gpu_ref("b200");
   const auto [request, precision] = checked_pass(model.content->model, gpu.content->device, asked);
   const Graph graph = build_graph(model.content->model, request, precision);
   const Program program = lower(graph);
@@ -47,14 +47,16 @@ TEST(BackwardSplit, ProductsForInputsAndWeightsHaveTheSameWork) {
   for (const char* software : {"pytorch", "megatron"}) {
     for (const char* model : {"llama-3.2-1b", "gpt2", "mixtral-8x7b"}) {
       for (const Checkpointing checkpointing : {Checkpointing::kNone, Checkpointing::kFull}) {
-        Request request = training(1);
-        request.execution.dtype = "bf16";
-        request.execution.software = software_of(software);
-        request.execution.attention = AttentionKind::kFlash;
-        request.checkpointing = checkpointing;
-        const ProductFlops flops = product_flops_of(request, model);
-        EXPECT_GT(flops.weights, 0) << model;
-        EXPECT_EQ(flops.weights, flops.inputs) << software << " " << model;
+        for (const char* dtype : {"bf16", "fp8", "fp4"}) {
+          Request request = training(1);
+          request.execution.dtype = dtype;
+          request.execution.software = software_of(software);
+          request.execution.attention = AttentionKind::kFlash;
+          request.checkpointing = checkpointing;
+          const ProductFlops flops = product_flops_of(request, model);
+          EXPECT_GT(flops.weights, 0) << model;
+          EXPECT_EQ(flops.weights, flops.inputs) << software << " " << model << " " << dtype;
+        }
       }
     }
   }

@@ -66,6 +66,22 @@ TEST(ExpertTensorParallel, RanksOfAnExpertGatherTheRowsThatTheyWereSent) {
   }
 }
 
+TEST(ExpertTensorParallel, RanksOfTheBusiestExpertsGatherMostRows) {
+  const auto elements = [](int64_t skew_percent, std::string_view op) {
+    Request request = experts_request(8, 1, 2, 2);
+    request.execution.skew_percent = skew_percent;
+    double sum = 0;
+    for (const KernelForecast& k : forecast(request, kModel).kernels) {
+      if (k.op == op) sum += static_cast<double>(k.shape.values[0] * k.count);
+    }
+    return sum;
+  };
+  const double busiest = elements(200, "expert_dispatch") / elements(0, "expert_dispatch");
+  EXPECT_GT(busiest, 1.01);
+  for (const char* op : {"expert_all_gather", "expert_reduce_scatter"})
+    EXPECT_NEAR(elements(200, op) / elements(0, op), busiest, 1e-6) << op;
+}
+
 TEST(ExpertTensorParallel, TheTensorParallelRanksAreTheDefault) {
   Request request = experts_request(4, 2, 2, 2);
   const Forecast given = forecast(request, kModel);

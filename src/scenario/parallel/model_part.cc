@@ -158,6 +158,7 @@ ModelPart make_part(const SharedModel& shared, const LayerRange& layers, const T
       options, costs);
   part.optimizer =
       launches_of(part.pass.program(), Phase::kOptimizer, part.pass.times, timing.host_launch_s());
+  add_backward_split(part, shared.setup.request);
   add_exchanges(part, shared.setup, shared.layout, timing, costs);
   return part;
 }
@@ -167,9 +168,6 @@ ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,
   ModelPart part;
   part.pass = std::move(pass);
   part.memory = part_memory(*part.pass.work, options);
-  const BackwardSplit split = split_backward(part.pass);
-  part.weight_gradients_share = split.weights_share;
-  part.memory.kept_bytes = split.kept_bytes;
   PartLoad& load = part.load;
   const Timeline& timeline = part.pass.timeline;
   load.forward_s = timeline.phase_s(Phase::kForward);
@@ -192,6 +190,13 @@ ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,
     if (is_received(tensor)) part.received.push_back({tensor_bytes(tensor), tensor.dtype});
   }
   return part;
+}
+
+void add_backward_split(ModelPart& part, const Request& request) {
+  if (!splits_backward(request.parallel.schedule)) return;
+  const BackwardSplit split = split_backward(part.pass);
+  part.weight_gradients_share = split.weights_share;
+  part.memory.kept_bytes = split.kept_bytes;
 }
 
 void add_exchanges(ModelPart& part, const PassSetup& setup, const RankLayout& layout,

@@ -82,6 +82,8 @@ ModelPart make_part(const SharedModel& shared, const LayerRange& layers, const T
 /// The part of a timed pass, without what it exchanges with other ranks' parts.
 ModelPart describe_part(TimedPass pass, const LifetimeOptions& options,
                         const CollectiveCosts& costs);
+/// Adds to such a part what its gradients of weights take, if the schedule runs them alone.
+void add_backward_split(ModelPart& part, const Request& request);
 /// Adds to such a part what it sends and how its gradients are reduced.
 void add_exchanges(ModelPart& part, const PassSetup& setup, const RankLayout& layout,
                    const TimingSetup& timing, const CollectiveCosts& costs);
