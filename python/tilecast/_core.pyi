@@ -4321,7 +4321,12 @@ class PlanKeywords(TypedDict, total=False):
     fusion: Literal["none", "pointwise", "inductor"] | None
     optimizer: Literal["none", "sgd", "adam", "adamw", "muon", "adafactor", "adam8bit", "lion"] | None
     optimizer_impl: Literal["foreach", "fused", "for-loop"] | None
+    optimizer_offload: bool | Literal["on", "off"] | None
+    host_memory_gb_s: float | None
     loss: Literal["none", "memory", "full"] | None
+    cross_entropy: Literal["log-softmax", "in-place", "compiled", "chunked"] | None
+    packed_sequence_length: int | None
+    cp_comm_type: Literal["allgather", "p2p", "a2a"] | None
     main_params_dtype: Literal["as-model", "fp32"] | None
     overlap_grad_reduce: bool | Literal["on", "off"] | None
     bucket_cap_mb: float | None
