@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <utility>
 
 #include "base/rng.h"
 #include "collectives/collective.h"
@@ -41,11 +42,11 @@ std::vector<Kernel> variants_of(const Kernel& kernel) {
       c.groups = c.in_channels = c.out_channels = 64;
       c.window_height = c.window_width = window;
     }
-    for (const int64_t channels : {24, 48}) {
+    for (const auto& [groups, channels] : {std::pair{9, 24}, {9, 48}, {8, 48}}) {
       variants.push_back(kernel);
       auto& c = std::get<Convolution>(variants.back().shape);
-      c.groups = 9;
-      c.in_channels = c.out_channels = c.groups * channels;
+      c.groups = groups;
+      c.in_channels = c.out_channels = groups * channels;
       c.channels_last = 1;
     }
   }

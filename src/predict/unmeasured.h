@@ -21,7 +21,7 @@ void mark_unmeasured(const Kernel& kernel, const IntervalConstants& constants, K
 /// How much wider the interval of a device is whose vendor was not measured than that of a new
 /// architecture of a measured vendor: a factor on its logarithms. With all of NVIDIA's or of AMD's
 /// devices left out it holds 94 % of their kernels, with 1.3 86 %; but the laws saw both, and of
-/// whole servers on MI300X 78 % are inside, with 1.3 61 % (research/law_study.md).
+/// whole servers on MI300X 76 % are inside, with 1.3 61 % (research/law_study.md).
 inline constexpr double kUnmeasuredVendorRatio = 2;
 
 }  // namespace tilecast
