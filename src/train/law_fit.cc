@@ -27,22 +27,25 @@ bool has_matrix_units(const Device& device) {
   return device.gpu().matrix_instruction != MatrixInstruction::kNone;
 }
 
-const std::vector<LawFitDef>& all_law_fits() {
-  static const std::vector<LawFitDef> kFits = {
-      {"products from CDNA 3 on",
-       KernelKind::kTensorMatmul,
-       [](const Device& device, const Kernel&) { return is_cdna3(device); },
-       {"tensor_matmul.cdna3.fill_cycles", "tensor_matmul.cdna3.split_cycles",
-        "tensor_matmul.cdna3.element_cycles", "tensor_matmul.cdna3.latency_cycles",
-        "tensor_matmul.cdna3.block_scaled_latency_cycles",
-        "tensor_matmul.cdna3.feed_bytes_per_cycle", "tensor_matmul.cdna3.launch_us",
-        "tensor_matmul.cdna3.of_16_bits_j_per_flop", "tensor_matmul.cdna3.of_8_bits_j_per_flop",
-        "tensor_matmul.cdna3.of_4_bits_j_per_flop"}},
-      {"experts from CDNA 3 on",
-       KernelKind::kExperts,
-       [](const Device& device, const Kernel&) { return is_cdna3(device); },
-       {"experts.cdna3.fill_cycles", "experts.cdna3.element_cycles",
-        "experts.cdna3.conversion_cycles", "experts.cdna3.activation_passes"}},
+std::vector<LawFitDef> fits_from_cdna3_on() {
+  return {{"products from CDNA 3 on",
+           KernelKind::kTensorMatmul,
+           [](const Device& device, const Kernel&) { return is_cdna3(device); },
+           {"tensor_matmul.cdna3.fill_cycles", "tensor_matmul.cdna3.split_cycles",
+            "tensor_matmul.cdna3.element_cycles", "tensor_matmul.cdna3.latency_cycles",
+            "tensor_matmul.cdna3.block_scaled_latency_cycles",
+            "tensor_matmul.cdna3.feed_bytes_per_cycle", "tensor_matmul.cdna3.launch_us",
+            "tensor_matmul.cdna3.of_16_bits_j_per_flop", "tensor_matmul.cdna3.of_8_bits_j_per_flop",
+            "tensor_matmul.cdna3.of_4_bits_j_per_flop"}},
+          {"experts from CDNA 3 on",
+           KernelKind::kExperts,
+           [](const Device& device, const Kernel&) { return is_cdna3(device); },
+           {"experts.cdna3.fill_cycles", "experts.cdna3.element_cycles",
+            "experts.cdna3.conversion_cycles", "experts.cdna3.activation_passes"}}};
+}
+
+std::vector<LawFitDef> fits_of_nvidia() {
+  return {
       {"attention of prompts and encoders",
        KernelKind::kAttention,
        [](const Device& device, const Kernel& kernel) {
@@ -73,26 +76,38 @@ const std::vector<LawFitDef>& all_law_fits() {
         "tensor_matmul.of_8_bits.element_cycles", "tensor_matmul.of_8_bits.idle_share",
         "tensor_matmul.of_8_bits.launch_us", "tensor_matmul.of_8_bits.chain_cycles",
         "tensor_matmul.of_8_bits.ramp_us", "tensor_matmul.of_8_bits.hbm_j_per_flop",
-        "tensor_matmul.of_8_bits.gddr_j_per_flop"}},
-      {"products of rocBLAS on matrix units",
-       KernelKind::kTensorMatmul,
-       [](const Device& device, const Kernel&) {
-         return is_older_amd(device) && has_matrix_units(device);
-       },
-       {"tensor_matmul.matrix_cores.fill_cycles", "tensor_matmul.matrix_cores.split_cycles",
-        "tensor_matmul.matrix_cores.split_in_two_cycles",
-        "tensor_matmul.matrix_cores.element_cycles", "tensor_matmul.matrix_cores.idle_share",
-        "tensor_matmul.matrix_cores.latency_cycles", "tensor_matmul.matrix_cores.reached_share",
-        "tensor_matmul.matrix_cores.smaller_ratio", "tensor_matmul.matrix_cores.launch_us"}},
-      {"products of rocBLAS on packed lanes",
-       KernelKind::kTensorMatmul,
-       [](const Device& device, const Kernel&) {
-         return is_older_amd(device) && !has_matrix_units(device);
-       },
-       {"tensor_matmul.packed_lanes.fill_cycles", "tensor_matmul.packed_lanes.split_cycles",
-        "tensor_matmul.packed_lanes.split_in_two_cycles",
-        "tensor_matmul.packed_lanes.element_cycles", "tensor_matmul.packed_lanes.reached_share",
-        "tensor_matmul.packed_lanes.smaller_ratio", "tensor_matmul.packed_lanes.launch_us"}}};
+        "tensor_matmul.of_8_bits.gddr_j_per_flop"}}};
+}
+
+std::vector<LawFitDef> fits_of_rocblas() {
+  return {{"products of rocBLAS on matrix units",
+           KernelKind::kTensorMatmul,
+           [](const Device& device, const Kernel&) {
+             return is_older_amd(device) && has_matrix_units(device);
+           },
+           {"tensor_matmul.matrix_cores.fill_cycles", "tensor_matmul.matrix_cores.split_cycles",
+            "tensor_matmul.matrix_cores.split_in_two_cycles",
+            "tensor_matmul.matrix_cores.element_cycles", "tensor_matmul.matrix_cores.idle_share",
+            "tensor_matmul.matrix_cores.latency_cycles", "tensor_matmul.matrix_cores.reached_share",
+            "tensor_matmul.matrix_cores.smaller_ratio", "tensor_matmul.matrix_cores.launch_us"}},
+          {"products of rocBLAS on packed lanes",
+           KernelKind::kTensorMatmul,
+           [](const Device& device, const Kernel&) {
+             return is_older_amd(device) && !has_matrix_units(device);
+           },
+           {"tensor_matmul.packed_lanes.fill_cycles", "tensor_matmul.packed_lanes.split_cycles",
+            "tensor_matmul.packed_lanes.split_in_two_cycles",
+            "tensor_matmul.packed_lanes.element_cycles", "tensor_matmul.packed_lanes.reached_share",
+            "tensor_matmul.packed_lanes.smaller_ratio", "tensor_matmul.packed_lanes.launch_us"}}};
+}
+
+const std::vector<LawFitDef>& all_law_fits() {
+  static const std::vector<LawFitDef> kFits = [] {
+    std::vector<LawFitDef> fits = fits_from_cdna3_on();
+    for (const auto& more : {fits_of_nvidia(), fits_of_rocblas()})
+      fits.insert(fits.end(), more.begin(), more.end());
+    return fits;
+  }();
   return kFits;
 }
 
