@@ -92,10 +92,13 @@ TEST(LawFit, SaysHowFarEachConstantIsKnown) {
   for (const Json& constant : file.at("constants")) {
     const bool told = constant.at("devices") == 2;
     EXPECT_EQ(constant.at("log_error").is_null(), !told) << constant.at("name");
-    if (constant.at("name") == kEnergy) EXPECT_GT(constant.at("log_error").get<double>(), 0.3);
+    if (constant.at("name") == kEnergy) {
+      EXPECT_GT(constant.at("log_error").get<double>(), 0.3);
+    }
     // No row is in 4 bits.
-    if (constant.at("name") == "tensor_matmul.cdna3.of_4_bits_j_per_flop")
+    if (constant.at("name") == "tensor_matmul.cdna3.of_4_bits_j_per_flop") {
       EXPECT_EQ(constant.at("devices"), 0);
+    }
   }
   EXPECT_EQ(file.at("spreads").size(), 2u);
 }
