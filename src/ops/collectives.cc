@@ -117,6 +117,7 @@ void backward_exchanged(GradientBuilder& g, const Node& node) {
   back.set_attribute("scatter", attribute<int64_t>(node, "dim"));
   backward_through(g, back, "sequence_all_to_all");
 }
+
 std::vector<SizeDef> collective_sizes() {
   std::vector<SizeDef> sizes = row_sizes();
   sizes.push_back({.name = "ranks", .doc = "that take part"});

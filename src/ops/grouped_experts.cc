@@ -232,9 +232,7 @@ class Layer {
     Kernel cast = maximum;
     // NVFP4's transposed copies are transformed first, by a kernel of their own (fp4_cast).
     const bool apart = layer_.scheme == QuantScheme::kFp4;
-    const int64_t written = layer_.scheme == QuantScheme::kFp4
-                                ? scheme_bytes(layer_.scheme, elements, layer_.dtype)
-                                : elements;
+    const int64_t written = apart ? scheme_bytes(layer_.scheme, elements, layer_.dtype) : elements;
     cast.write_bytes = checked_multiply(apart ? 1 : layouts, written);
     for (int64_t i = 0; i < tensors; ++i) {
       if (layer_.scaled_first) kernels_.push_back(maximum);
